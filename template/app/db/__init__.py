@@ -1,0 +1,1 @@
+"""The database: engines, the one place that commits, column types, the database's clock."""

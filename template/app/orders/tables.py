@@ -1,0 +1,25 @@
+"""The order: an ordinary mapped class of your own, beside the outbox in the same database."""
+
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from sqlalchemy import Numeric, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.base import Base
+from app.db.dialect import Id, UtcDateTime, db_now
+from app.ids import uuid7
+
+
+class Order(Base):
+    """An order of a customer; `status` is `placed` or `paid`."""
+
+    __tablename__ = "orders"
+
+    id: Mapped[UUID] = mapped_column(Id, primary_key=True, default=uuid7)
+    tenant: Mapped[str] = mapped_column(String(128))
+    customer: Mapped[str] = mapped_column(String(200))
+    total: Mapped[Decimal] = mapped_column(Numeric(12, 2, asdecimal=True))
+    status: Mapped[str] = mapped_column(String(6), default="placed")
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime, server_default=db_now())

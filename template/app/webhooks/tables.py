@@ -1,0 +1,59 @@
+"""Tables of webhook endpoints. Secrets are encrypted at rest with a key from APP_SECRET_KEY."""
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    SmallInteger,
+    String,
+    Table,
+    text,
+)
+
+from app.db.base import metadata
+from app.db.dialect import Bytes, Id, UtcDateTime, db_now
+
+endpoints = Table(
+    "endpoints",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("tenant", String(128), nullable=False),
+    Column("url", String(2000), nullable=False),
+    Column("description", String(500), nullable=False, server_default=text("''")),
+    Column("status", String(8), nullable=False, server_default=text("'enabled'")),
+    Column("disabled_reason", String(200)),
+    Column("disabled_at", UtcDateTime),
+    Column("timeout_seconds", Float),  # null: APP_REQUEST_TIMEOUT_SECONDS
+    Column("retry", JSON),  # null: the default policy
+    Column("ordering", String(6), nullable=False, server_default=text("'none'")),
+    Column("gap_seconds", Float),
+    Column("rate_per_second", Float),
+    Column("max_in_flight", Integer),
+    Column("signature", String(4), nullable=False, server_default=text("'v1'")),
+    Column("version", Integer, nullable=False, server_default=text("1")),  # grows at each change
+    Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
+    Column("updated_at", UtcDateTime, nullable=False, server_default=db_now()),
+    Index("ix_endpoints_tenant", "tenant", "id"),
+)
+
+endpoint_secrets = Table(
+    "endpoint_secrets",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("endpoint_id", Id, ForeignKey("endpoints.id"), nullable=False, index=True),
+    Column("ciphertext", Bytes, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
+    Column("expires_at", UtcDateTime),  # null: the current secret; set: the overlap of a rotation
+)
+
+# One row: start-up decrypts it, so that a wrong APP_SECRET_KEY refuses to start instead of failing
+# every message.
+key_sentinel = Table(
+    "key_sentinel",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),
+    Column("ciphertext", Bytes, nullable=False),
+)

@@ -1,0 +1,1 @@
+"""What tests share: real databases, receivers, clocks. No test double of our own code."""
