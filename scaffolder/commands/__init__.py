@@ -1,0 +1,1 @@
+"""One module per command; each returns a report value and prints nothing."""
