@@ -1,0 +1,1 @@
+"""Tools of this repository; none of them travels in the wheel."""
