@@ -1,8 +1,9 @@
-"""Refreshes `template/constraints.txt`: `python -m tools.pin`, or `--check` to only compare.
+"""Refreshes the pinned versions: `python -m tools.pin`, or `--check` to only compare.
 
-Ranges live in `template/pyproject.toml.jinja`; this asks pip which versions they resolve to
-today and writes one `name==version` line each. The file is a list of constraints and nothing
-is installed because of it, so names for other platforms and Pythons do no harm.
+Ranges live in `pyproject.toml` (this repository) and `template/pyproject.toml.jinja` (a generated
+project). This asks pip which versions they resolve to today and writes one `name==version` line
+each into the `constraints.txt` beside it. Nothing is installed because of such a file, so names for
+other platforms and Pythons do no harm.
 """
 
 import argparse
@@ -16,18 +17,18 @@ from pathlib import Path
 from scaffolder.naming import normalised
 
 ROOT = Path(__file__).resolve().parents[1]
-CONSTRAINTS = ROOT / "template" / "constraints.txt"
+REPOSITORY = ROOT / "pyproject.toml"
+TEMPLATE = ROOT / "template" / "pyproject.toml.jinja"
 HEADER = """\
 # The exact versions that were tested together; pyproject.toml holds the ranges.
 # pip install -e '.[dev]' -c constraints.txt
 """
 
 
-def requirements(*, dev: bool) -> list[str]:
-    """Return the requirement lines of the generated project."""
-    project = tomllib.loads((ROOT / "template/pyproject.toml.jinja").read_text("utf-8"))["project"]
-    extra = project["optional-dependencies"]["dev"] if dev else []
-    return [*project["dependencies"], *extra]
+def requirements(project_file: Path = TEMPLATE) -> list[str]:
+    """Return what a project needs to run and to be tested; the file is TOML even unrendered."""
+    project = tomllib.loads(project_file.read_text("utf-8"))["project"]
+    return [*project["dependencies"], *project["optional-dependencies"]["dev"]]
 
 
 def resolve(lines: list[str]) -> dict[str, str]:
@@ -38,9 +39,7 @@ def resolve(lines: list[str]) -> dict[str, str]:
         pip += ["--ignore-installed", "--report", str(report), *lines]
         subprocess.run(pip, check=True)
         installs = json.loads(report.read_text("utf-8"))["install"]
-    return {
-        normalised(each["metadata"]["name"]): each["metadata"]["version"] for each in installs
-    }
+    return {normalised(each["metadata"]["name"]): each["metadata"]["version"] for each in installs}
 
 
 def main() -> int:
@@ -48,13 +47,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 on a change")
     check = parser.parse_args().check
-    pins = resolve(requirements(dev=True))
-    text = HEADER + "".join(f"{name}=={pins[name]}\n" for name in sorted(pins))
-    if check:
-        return 0 if CONSTRAINTS.read_text("utf-8") == text else 1
-    CONSTRAINTS.write_text(text, "utf-8")
-    sys.stderr.write(f"{len(pins)} versions in {CONSTRAINTS.relative_to(ROOT)}\n")
-    return 0
+    current = True
+    for project_file in (REPOSITORY, TEMPLATE):
+        pins = resolve(requirements(project_file))
+        text = HEADER + "".join(f"{name}=={pins[name]}\n" for name in sorted(pins))
+        constraints = project_file.parent / "constraints.txt"
+        current = current and constraints.exists() and constraints.read_text("utf-8") == text
+        if not check:
+            constraints.write_text(text, "utf-8")
+            sys.stderr.write(f"{len(pins)} versions in {constraints.relative_to(ROOT)}\n")
+    return int(check and not current)
 
 
 if __name__ == "__main__":
