@@ -107,15 +107,14 @@ def _run_new(request: "Request", *, as_json: bool) -> None:
 
     console = Console()
     try:
-        report = make(request, console, console if console.interactive else None)
-    except ScaffolderError as error:
+        with interrupt.exposed():
+            report = make(request, console, console if console.interactive else None)
+    except BaseException as raised:
+        error = INTERRUPTED if interrupt.seen() else raised
+        if not isinstance(error, ScaffolderError):
+            raise
         console.error(error)
         raise typer.Exit(error.exit_code) from None
-    except BaseException:
-        if not interrupt.seen():
-            raise
-        console.error(INTERRUPTED)
-        raise typer.Exit(INTERRUPTED.exit_code) from None
     if as_json:
         console.json(new_as_json(report))
     else:

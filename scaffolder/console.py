@@ -10,7 +10,7 @@ import shutil
 import sys
 from typing import TextIO
 
-from scaffolder.errors import ScaffolderError
+from scaffolder.errors import CannotProceed, ScaffolderError
 from scaffolder.questions import Question
 
 _GREEN, _RED, _BOLD, _DIM, _PLAIN = "\033[32m", "\033[31m", "\033[1m", "\033[2m", "\033[0m"
@@ -93,7 +93,10 @@ class Console:
         self._write(f"{_CLEAR_LINE if self._live else ''}{prompt}")
         line = sys.stdin.readline()
         if not line:
-            raise KeyboardInterrupt
+            raise CannotProceed(
+                "the input ended before every question was answered",
+                hint="add --yes to take the default answers",
+            )
         return line.strip()
 
     def _line(self, text: str) -> None:

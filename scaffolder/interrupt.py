@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM: at most one KeyboardInterrupt, and none where the disk must stay whole.
+"""Ctrl-C and SIGTERM: one KeyboardInterrupt at most, and none where the disk must stay whole.
 
 A KeyboardInterrupt can be swallowed by a destructor or a library, and a second one could stop
-the clean-up after the first. So the handler raises once, remembers the signal for `check`, and
-inside `shield` it only remembers.
+the clean-up after the first. So the handler raises only while `exposed`, raises once, and
+remembers the signal for `check`; inside `shield`, and before a command runs, it only remembers.
 """
 
 import signal
@@ -16,7 +16,7 @@ from types import FrameType
 class _State:
     seen: bool = False
     raised: bool = False
-    shields: int = 0
+    shields: int = 1
 
 
 _state = _State()
@@ -47,6 +47,17 @@ def check() -> None:
     if _state.seen:
         _state.raised = True
         raise KeyboardInterrupt
+
+
+@contextmanager
+def exposed() -> Iterator[None]:
+    """Run a block that a signal ends with KeyboardInterrupt."""
+    _state.shields -= 1
+    try:
+        check()
+        yield
+    finally:
+        _state.shields += 1
 
 
 @contextmanager

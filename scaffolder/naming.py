@@ -19,7 +19,8 @@ def check_name(name: str, *, dependencies: frozenset[str] = frozenset()) -> None
     """
     rule = _broken_rule(name, dependencies)
     if rule is not None:
-        raise BadInput(f"project name `{name}` cannot be used: {rule}", hint=_hint(name))
+        shown = name if name.isprintable() else ascii(name)
+        raise BadInput(f"project name `{shown}` cannot be used: {rule}", hint=_hint(name))
 
 
 def _broken_rule(name: str, dependencies: frozenset[str]) -> str | None:

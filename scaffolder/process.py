@@ -38,17 +38,8 @@ def run(
 ) -> Finished:
     """Run a program to its end, without standard input; never raises for its exit code."""
     try:
-        child = subprocess.Popen(
-            command,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        with interrupt.shield():
+            child = _start(command, cwd, env)
     except OSError as error:
         return Finished(127, f"{command[0]}: {error.strerror}")
     try:
@@ -58,9 +49,24 @@ def run(
             _end(child)
 
 
+def _start(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+
+
 def _follow(
     child: "subprocess.Popen[str]", on_line: Callable[[str], None] | None
 ) -> tuple[int, str]:
+    interrupt.check()
     lines: list[str] = []
     assert child.stdout is not None
     for line in child.stdout:

@@ -9,7 +9,7 @@ def show_new(report: Report, console: Console) -> None:
     if report.dry_run:
         for file in report.files:
             console.data(file)
-        console.say(f"{len(report.files)} files would be written to {report.path}, and .env")
+        console.say(f"{len(report.files)} files would be written to {report.path}")
         console.say(f"Run it with: {report.command}")
         return
     name = report.answers.project_name

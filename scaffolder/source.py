@@ -4,6 +4,7 @@ Nothing here needs the network. A final version is sealed and never changes; a d
 version is whatever the work tree held when the wheel was built, or holds now.
 """
 
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,24 +43,19 @@ class Snapshot:
 
 
 def available_versions() -> tuple[str, ...]:
-    """Return the template versions this installation can render."""
-    if (bundle := _HERE / BUNDLE_NAME).is_file():
-        return bundled_versions(bundle)
-    return tuple(sorted({*sealed_versions(_HERE.parent / "releases"), __version__}))
+    """Return the template versions this installation can render, oldest first."""
+    from packaging.version import Version
+
+    bundle = _HERE / BUNDLE_NAME
+    if bundle.is_file():
+        return tuple(sorted(bundled_versions(bundle), key=Version))
+    return tuple(sorted({*sealed_versions(_HERE.parent / "releases"), __version__}, key=Version))
 
 
 def open_snapshot(version: str | None = None) -> Snapshot:
     """Return one version of the template; None means this tool's own."""
     wanted = version or __version__
-    bundle = _HERE / BUNDLE_NAME
-    if bundle.is_file():
-        files = read_archive(bundle, wanted)
-    elif (sealed := sealed_versions(_HERE.parent / "releases").get(wanted)) is not None:
-        files = read_archive(sealed)
-    elif wanted == __version__:
-        files = _work_tree()
-    else:
-        files = ()
+    files = _read(wanted)
     if not files:
         known = ", ".join(available_versions())
         raise BadInput(
@@ -67,6 +63,21 @@ def open_snapshot(version: str | None = None) -> Snapshot:
             hint="leave --template-version off, or run the tool in the version you want",
         )
     return Snapshot(wanted, files)
+
+
+def _read(version: str) -> tuple[TemplateFile, ...]:
+    bundle = _HERE / BUNDLE_NAME
+    try:
+        if bundle.is_file():
+            return read_archive(bundle, version)
+        if (sealed := sealed_versions(_HERE.parent / "releases").get(version)) is not None:
+            return read_archive(sealed)
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise CannotProceed(
+            f"the template archive of this installation cannot be read: {error}",
+            hint=f"pipx run --spec {INSTALL_SPEC} scaffolder --help",
+        ) from None
+    return _work_tree() if version == __version__ else ()
 
 
 def _work_tree() -> tuple[TemplateFile, ...]:

@@ -77,7 +77,6 @@ def new(request: Request, progress: Progress, asker: Asker | None) -> Report:
         _commit(plan, built, progress)
         placed = put_in_place(built, plan.place)
     try:
-        interrupt.check()
         failure = _install(plan, progress)
         interrupt.check()
     except BaseException:
@@ -149,8 +148,7 @@ def _render(plan: _Plan, box: Path) -> Path:
     generate.render(template, built, plan.answers.as_data(plan.questions))
     interrupt.check()
     project.record_origin(built, plan.snapshot.version)
-    if not plan.request.dry_run:
-        project.write_env(built)
+    project.write_env(built)
     return built
 
 
@@ -178,6 +176,12 @@ def _report(
     installed: bool,
     failure: install.Failure | None,
 ) -> Report:
+    if installed:
+        prepare: tuple[str, ...] = ()
+    elif failure is not None:
+        prepare = (" && ".join(failure.commands),)
+    else:
+        prepare = (install.typed(plan.place.path),)
     return Report(
         path=plan.place.path,
         template_version=plan.snapshot.version,
@@ -188,7 +192,7 @@ def _report(
         installed=installed,
         failure=failure,
         command=_equivalent(plan),
-        next_commands=_next_commands(plan, installed=installed),
+        next_commands=_next_commands(plan, prepare),
     )
 
 
@@ -204,11 +208,10 @@ def _equivalent(plan: _Plan) -> str:
     return shlex.join(words)
 
 
-def _next_commands(plan: _Plan, *, installed: bool) -> tuple[str, ...]:
+def _next_commands(plan: _Plan, prepare: tuple[str, ...]) -> tuple[str, ...]:
     program = f"{install.scripts_folder()}/{plan.answers.project_name}"
     pattern = "order.*" if "orders" in plan.answers.features else "*"
     enter = () if plan.request.target == "." else (f"cd {plan.answers.project_name}",)
-    prepare = () if installed else (install.typed(plan.place.path),)
     run = (
         f"{program} dev",
         f"{program} endpoints add https://example.com/webhooks --types '{pattern}'",
