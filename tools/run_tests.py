@@ -3,6 +3,7 @@
     python -m tools.run_tests [STAGE]...      default: every stage but `browser`
 
 scaffolder   tests of the command line that generates
+acceptance   what the README tells a newcomer to type, from `pipx run` to a verified webhook
 template     the template's own tests, in place, on SQLite and PostgreSQL
 generated    a project made by the real `scaffolder new`: its own `make check` and its tests, with
              foreign APP_ variables in the environment
@@ -85,6 +86,11 @@ def scaffolder() -> Counts:
     return pytest("scaffolder", Path(sys.executable), ROOT, "tests/scaffolder")
 
 
+def acceptance() -> Counts:
+    """The main job from the outside, on SQLite and PostgreSQL."""
+    return pytest("acceptance", Path(sys.executable), ROOT, "tests/acceptance")
+
+
 def template() -> Counts:
     """Tests of the template, in place."""
     ignore = "--ignore=tests/browser"
@@ -124,7 +130,7 @@ def browser() -> Counts:
 
 
 STAGES: dict[str, Callable[[], Counts]] = {
-    f.__name__: f for f in (scaffolder, template, generated, minimal, browser)
+    f.__name__: f for f in (scaffolder, acceptance, template, generated, minimal, browser)
 }
 LEFT_OUT = {"browser": "needs Chromium: make test-browser"}
 
