@@ -52,7 +52,8 @@ def template_support(name: str) -> ModuleType:
     """A module of the template's test support, loaded by its path."""
     path = ROOT / "template" / "tests" / "support" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"template_support_{name}", path)
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -87,24 +87,27 @@ def test_on_postgresql_an_api_and_two_relays_deliver_in_processes_of_their_own(
     app, receiver = on_database(project, postgresql_url), Receiver(status=204)
     app.port = free_port()
     app.run("db", "upgrade")
-    with running(app, "serve", "--port", str(app.port)), running(app, "relay"):
-        with running(app, "relay"):
-            wait_until(app.is_ready, "serve is not ready")
-            key = app.run("keys", "create", "--scope", "admin")
-            assert len(key.split()) == 1, "keys create prints only the key"
-            endpoint = json.loads(
-                app.run("endpoints", "add", receiver.url, "--types", "order.*", "--json")
-            )
-            assert endpoint["id"]
-            assert endpoint["secret"].startswith("whsec_")
-            orders = {
-                app.call("POST", "/orders", key, {"customer": f"c{n}", "total": "1.00"})["id"]
-                for n in range(10)
-            }
-            arrived = [receiver.accepted(endpoint["secret"]) for _ in range(10)]
-            assert {body["data"]["id"] for _, body in arrived} == orders
-            assert len({webhook_id for webhook_id, _ in arrived}) == 10
-            wait_until(lambda: stats(app).get("sent") == 10, "not all messages are sent")
+    with (
+        running(app, "serve", "--port", str(app.port)),
+        running(app, "relay"),
+        running(app, "relay"),
+    ):
+        wait_until(app.is_ready, "serve is not ready")
+        key = app.run("keys", "create", "--scope", "admin")
+        assert len(key.split()) == 1, "keys create prints only the key"
+        endpoint = json.loads(
+            app.run("endpoints", "add", receiver.url, "--types", "order.*", "--json")
+        )
+        assert endpoint["id"]
+        assert endpoint["secret"].startswith("whsec_")
+        orders = {
+            app.call("POST", "/orders", key, {"customer": f"c{n}", "total": "1.00"})["id"]
+            for n in range(10)
+        }
+        arrived = [receiver.accepted(endpoint["secret"]) for _ in range(10)]
+        assert {body["data"]["id"] for _, body in arrived} == orders
+        assert len({webhook_id for webhook_id, _ in arrived}) == 10
+        wait_until(lambda: stats(app).get("sent") == 10, "not all messages are sent")
 
 
 def stats(app: App) -> dict[str, int]:
