@@ -1,0 +1,128 @@
+"""What the page says, as plain values: why a message is parked, how long ago, an inert body. Pure.
+
+Invariant: whatever came from outside (a body, a receiver's answer, an error) leaves here as text in
+which nothing is invisible: control and bidirectional characters become their escapes. Templates
+then escape the markup. A new parked reason fails to type-check here until it is explained.
+"""
+
+import json
+import unicodedata
+from datetime import datetime
+from http import HTTPStatus
+from typing import assert_never
+
+from msgspec import Struct
+
+from app.outbox.message import ParkedReason
+
+SHOWN_BYTES = 64 * 1024
+_INVISIBLE = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
+
+
+class Explanation(Struct, frozen=True):
+    """What happened, and what helps before a retry."""
+
+    title: str
+    advice: str
+
+
+def explain(reason: ParkedReason) -> Explanation:
+    """A parked reason in the words of somebody who has never seen this page."""
+    match reason:
+        case ParkedReason.EXHAUSTED:
+            title = "Every attempt failed"
+            advice = "The receiver was down or answered errors. Retry once it works again."
+        case ParkedReason.EXPIRED:
+            title = "It became too old to go on trying"
+            advice = "The endpoint's retry policy limits the age. Retry if it is still wanted."
+        case ParkedReason.REJECTED:
+            title = "The receiver refused it"
+            advice = (
+                "Its answer says that trying again changes nothing. Mend the receiver or the "
+                "endpoint's URL first, then retry."
+            )
+        case ParkedReason.GONE:
+            title = "The receiver says it is gone"
+            advice = "It answered 410, so its endpoint was disabled. Enable it again, then retry."
+        case ParkedReason.FORBIDDEN_TARGET:
+            title = "The receiver's address is not allowed"
+            advice = "Its name leads to a private or reserved address. Correct it, then retry."
+        case ParkedReason.ENDPOINT_DISABLED:
+            title = "Its endpoint was disabled"
+            advice = "Nothing was sent. Enable the endpoint, then retry."
+        case ParkedReason.ENDPOINT_DELETED:
+            title = "Its endpoint was deleted"
+            advice = "There is nowhere left to send it: dismiss it."
+        case ParkedReason.CRASHED:
+            title = "Relays stopped while they sent it"
+            advice = "Three relays ended without an answer. Read their logs before you retry."
+        case ParkedReason.UNDELIVERABLE:
+            title = "The application could not send it"
+            advice = "The error below is the application's own. Correct the cause, then retry."
+        case _:
+            assert_never(reason)
+    return Explanation(title, advice)
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """`3 minutes ago`, `in 2 hours`, `just now`; the largest whole unit, rounded down."""
+    seconds = int(abs((now - moment).total_seconds()))
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)):
+        count = seconds // size
+        if count >= (1 if size > 1 else 5):
+            words = f"{count} {unit}{'' if count == 1 else 's'}"
+            return f"{words} ago" if moment <= now else f"in {words}"
+    return "just now"
+
+
+def utc(moment: datetime) -> str:
+    """`2026-01-31 12:00:00 UTC`."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def status_words(code: int) -> str:
+    """`404 Not Found`; the number alone when it has no name."""
+    try:
+        return f"{code} {HTTPStatus(code).phrase}"
+    except ValueError:
+        return str(code)
+
+
+def duration_words(milliseconds: float) -> str:
+    """`120 ms`, `15.0 s`."""
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
+
+
+def visible(text: str) -> str:
+    """The text with every invisible character (but newline and tab) as its escape: `\\u202e`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(character) for character in text)
+
+
+def _visible(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in _INVISIBLE:
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+class Shown(Struct, frozen=True):
+    """Bytes made readable. `note` says what was done to them, or nothing."""
+
+    text: str
+    note: str = ""
+
+
+def readable(body: bytes) -> Shown:
+    """JSON indented, other text as it is, anything else as hex; at most 64 KiB of it."""
+    if len(body) > SHOWN_BYTES:
+        cut = body[:SHOWN_BYTES].decode("utf-8", "replace")
+        return Shown(visible(cut), f"The first {SHOWN_BYTES // 1024} KiB of {len(body):,} bytes.")
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        return Shown(body[:1024].hex(" "), f"{len(body):,} bytes that are not text, as hex.")
+    try:
+        return Shown(visible(json.dumps(json.loads(text), indent=2, ensure_ascii=False)))
+    except (ValueError, RecursionError):
+        return Shown(visible(text.replace("\r\n", "\n")))
