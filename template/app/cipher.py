@@ -15,8 +15,8 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db.engine import Database
+from app.db.tables import key_sentinel
 from app.errors import AppError, ConfigError
-from app.webhooks.tables import key_sentinel
 
 _VERSION = b"\x01"  # AES-256-GCM, 12 bytes of nonce; a new scheme gets a new first byte
 _NONCE_BYTES = 12
@@ -43,15 +43,11 @@ class Cipher:
 
     def decrypt(self, stored: bytes) -> bytes:
         """The plain value; raises `UndecryptableError` for another key or a changed value."""
-        version, nonce, sealed = (
-            stored[:1],
-            stored[1 : 1 + _NONCE_BYTES],
-            stored[1 + _NONCE_BYTES :],
-        )
+        version, rest = stored[:1], stored[1:]
         if version != _VERSION:
             raise UndecryptableError(f"a stored secret has the unknown version {version.hex()!r}")
         try:
-            return self._aead.decrypt(nonce, sealed, _VERSION)
+            return self._aead.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], _VERSION)
         except (InvalidTag, ValueError):
             raise UndecryptableError(
                 "a stored secret can't be decrypted",

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from app.errors import AppError
-from app.outbox.message import Claim
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the public prefix of every secret
 _SECRET_BYTES = 32
@@ -53,26 +52,13 @@ def sign(keys: Sequence[bytes], message_id: str, timestamp: int, body: bytes) ->
     )
 
 
-def message_headers(claim: Claim, keys: Sequence[bytes], timestamp: int) -> dict[str, str]:
-    """The headers of one attempt; `webhook-id` is the same on every attempt of a message."""
-    message_id = str(claim.message_id)
-    headers = {
-        "webhook-id": message_id,
-        "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(keys, message_id, timestamp, claim.body),
-        "webhook-event-id": str(claim.event_id),
-        "webhook-attempt": str(claim.attempt),
-    }
-    if claim.traceparent is not None:
-        headers["traceparent"] = claim.traceparent
-    return headers
-
-
-def ping_headers(message_id: UUID, body: bytes, keys: Sequence[bytes], now: int) -> dict[str, str]:
-    """The headers of a test request, which belongs to no message."""
+def signature_headers(
+    message_id: UUID, body: bytes, keys: Sequence[bytes], timestamp: int
+) -> dict[str, str]:
+    """The three headers of the standard; `timestamp` is the second of this attempt."""
     text = str(message_id)
     return {
         "webhook-id": text,
-        "webhook-timestamp": str(now),
-        "webhook-signature": sign(keys, text, now, body),
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": sign(keys, text, timestamp, body),
     }

@@ -7,7 +7,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    SmallInteger,
     String,
     Table,
     text,
@@ -47,13 +46,4 @@ endpoint_secrets = Table(
     Column("ciphertext", Bytes, nullable=False),
     Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
     Column("expires_at", UtcDateTime),  # null: the current secret; set: the overlap of a rotation
-)
-
-# One row: start-up decrypts it, so that a wrong APP_SECRET_KEY refuses to start instead of failing
-# every message.
-key_sentinel = Table(
-    "key_sentinel",
-    metadata,
-    Column("id", SmallInteger, primary_key=True, autoincrement=False),
-    Column("ciphertext", Bytes, nullable=False),
 )

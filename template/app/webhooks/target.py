@@ -6,11 +6,12 @@ rules (`addresses.py`): a name may point elsewhere tomorrow.
 """
 
 import re
+from ipaddress import IPv4Address, IPv6Address
 
 from yarl import URL
 
 from app.errors import BadRequest
-from app.webhooks.addresses import OPENABLE, Address, IPv4Address, IPv6Address, refused
+from app.webhooks.addresses import OPENABLE, Address, refused
 
 MAX_URL_LENGTH = 2_000
 _PRINTABLE = re.compile(r"[!-\[\]-~]+")  # ASCII without space, control characters and backslash
