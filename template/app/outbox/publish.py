@@ -1,0 +1,121 @@
+"""The caller's half of the outbox: an event and its messages, in the caller's transaction.
+
+    async with database.transaction() as session:
+        session.add(order)
+        await publish(session, Event(type="order.created", data=...))
+
+Invariant: publish writes through the session and never commits, so the business row, the event and
+every message it owes are stored together or not at all. Destinations come from `subscriptions`;
+whether an endpoint is enabled is looked at when the message is claimed, not here.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db.dialect import sqlite_text
+from app.db.engine import DESTINATIONS, IN_TRANSACTION
+from app.errors import AppError
+from app.ids import uuid7
+from app.outbox.event import BODY_LIMIT_BYTES, Event, Published, encode_body, utc_time
+from app.outbox.statements_publish import MESSAGES_SQLITE, PUBLISH_POSTGRESQL
+from app.outbox.subscriptions import candidates
+from app.outbox.tables import events
+
+__all__ = ["Event", "OutsideTransaction", "Published", "publish", "publish_all"]
+
+
+class OutsideTransaction(AppError):
+    """publish was called with a session that `Database.transaction()` did not open."""
+
+
+class _Row(Struct, frozen=True):
+    id: UUID
+    type: str
+    tenant: str
+    body: bytes
+    ordering_key: str | None
+    traceparent: str | None
+    occurred_at: datetime
+    available_at: datetime | None
+    patterns: str  # separated by spaces, which no pattern contains
+
+
+async def publish(
+    session: AsyncSession, event: Event, limit_bytes: int = BODY_LIMIT_BYTES
+) -> Published:
+    """Store one event and a message for each subscribed destination. Never commits.
+
+    Raises `BadRequest` or `TooLarge` for an event that can't be sent, `OutsideTransaction` for a
+    session that nobody would commit.
+    """
+    return (await publish_all(session, [event], limit_bytes))[0]
+
+
+async def publish_all(
+    session: AsyncSession, batch: Sequence[Event], limit_bytes: int = BODY_LIMIT_BYTES
+) -> list[Published]:
+    """Store many events at once; all of them or none. Never commits."""
+    if not session.info.get(IN_TRANSACTION) or not session.in_transaction():
+        raise OutsideTransaction(
+            "publish was called outside Database.transaction(), where nothing would commit it",
+            hint="call it inside: async with database.transaction() as session",
+        )
+    if not batch:
+        return []
+    rows = [_row(event, limit_bytes) for event in batch]
+    if session.get_bind().dialect.name == "postgresql":
+        owed = await _store_postgresql(session, rows)
+    else:
+        owed = await _store_sqlite(session, rows)
+    session.info.setdefault(DESTINATIONS, set()).update(destination for _, destination in owed)
+    counts = Counter(event_id for event_id, _ in owed)
+    return [Published(row.id, counts[row.id]) for row in rows]
+
+
+def _row(event: Event, limit: int) -> _Row:
+    # The time is part of the signed bytes, so it can't come from the database's clock here;
+    # `created_at` does.
+    occurred_at = utc_time("occurred_at", event.occurred_at) or datetime.now(UTC)
+    return _Row(
+        id=uuid7(),
+        type=event.type,
+        tenant=event.tenant,
+        body=encode_body(event, occurred_at, limit),
+        ordering_key=event.ordering_key,
+        traceparent=event.traceparent,
+        occurred_at=occurred_at,
+        available_at=event.available_at,
+        patterns=" ".join(candidates(event.type)),
+    )
+
+
+async def _store_postgresql(session: AsyncSession, rows: list[_Row]) -> list[tuple[UUID, str]]:
+    columns = {name: [getattr(row, name) for row in rows] for name in _Row.__struct_fields__}
+    result = await session.execute(PUBLISH_POSTGRESQL, columns)
+    return [(event_id, destination) for event_id, destination in result]
+
+
+async def _store_sqlite(session: AsyncSession, rows: list[_Row]) -> list[tuple[UUID, str]]:
+    stored: list[dict[str, Any]] = [msgspec.structs.asdict(row) for row in rows]
+    for values in stored:
+        del values["patterns"], values["available_at"]
+    await session.execute(insert(events), stored)
+    owing = [
+        {
+            "event_id": row.id.hex,
+            "tenant": row.tenant,
+            "patterns": row.patterns.split(" "),
+            "available_at": sqlite_text(row.available_at) if row.available_at else None,
+        }
+        for row in rows
+    ]
+    found = await session.execute(MESSAGES_SQLITE, {"owing": msgspec.json.encode(owing).decode()})
+    return [(UUID(event_id), destination) for event_id, destination in found]
