@@ -12,7 +12,7 @@ from app.program import program
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = ".jinja"
-IN_PLACE = (ROOT / f"README.md{TEMPLATE}").exists()
+IN_PLACE = (ROOT / f"pyproject.toml{TEMPLATE}").exists()
 NAME = "my-app" if IN_PLACE else program()
 
 _ANSWERS: dict[str, object] = {
