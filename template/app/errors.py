@@ -10,6 +10,7 @@ AppError
     ├── NotFound         404  no such thing, or not yours
     ├── Conflict         409  the state of the thing forbids it
     ├── TooLarge         413  over a size limit
+    ├── UnsupportedMedia 415  a body that is not JSON
     └── Unprocessable    422  well-formed, but it contradicts a rule
 
 What the *world* does (a receiver answers 500, a name does not resolve) is no exception: it is an
@@ -84,6 +85,13 @@ class TooLarge(RequestError):
 
     status = 413
     title = "Too large"
+
+
+class UnsupportedMedia(RequestError):
+    """The body is of a kind that this route doesn't read."""
+
+    status = 415
+    title = "Unsupported media type"
 
 
 class Unprocessable(RequestError):

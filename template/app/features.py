@@ -1,0 +1,42 @@
+"""Optional features: packages of `app` that the rest does not import but finds at run time.
+
+A feature package has a module `feature.py` that exposes `FEATURE`. Deleting the package takes its
+routes, event types and tables out of the application; nothing else has to change. To add one of
+your own, write the package and add its name to `FEATURES`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from litestar import Request, Response
+from litestar.types import ControllerRouterHandler
+
+from app.api.catalogue import EventType
+
+FEATURES = ("orders", "admin", "inbox")
+
+# (request, status, title, detail, hint) -> a page
+ErrorPage = Callable[[Request[Any, Any, Any], int, str, str, str], Response[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What a feature adds to the application."""
+
+    name: str
+    route_handlers: tuple[ControllerRouterHandler, ...] = ()
+    event_types: tuple[EventType, ...] = ()
+    error_page: ErrorPage | None = None  # errors below `/<name>` are shown by this
+
+
+def present() -> tuple[str, ...]:
+    """Names of the features that this project has."""
+    return tuple(name for name in FEATURES if find_spec(f"app.{name}.feature"))
+
+
+def load() -> tuple[Feature, ...]:
+    """The features of this project, imported."""
+    return tuple(import_module(f"app.{name}.feature").FEATURE for name in present())

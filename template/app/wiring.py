@@ -1,0 +1,138 @@
+"""The composition root: every object is made here, once, and handed to those who need it.
+
+    Settings --build--> Components --create_app--> Litestar (routes, guards, lifespan)
+                            \\------ the command line uses the same parts
+
+Where to change what: a new kind of destination is one entry in `deliverers`; a feature is found at
+run time (see `features.py`). Invariant: the application takes no request before the schema is the
+code's and the secret key is proven to be the one that the stored secrets were encrypted with.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from litestar import Litestar
+from litestar.datastructures import State
+from litestar.di import Provide
+from prometheus_client import CollectorRegistry
+
+from app import features
+from app.api import docs, openapi
+from app.api.auth import Authenticator, provide_caller
+from app.api.body import Body
+from app.api.catalogue import Catalogue
+from app.api.problems import ERROR_PAGES, EXCEPTION_HANDLERS
+from app.cipher import Cipher, check_sentinel
+from app.config import Settings
+from app.db.engine import Database
+from app.db.migrate import schema_state
+from app.errors import ConfigError
+from app.observe import health
+from app.observe.logging import configure_logging
+from app.observe.metrics import HttpMetrics, metrics_routes
+from app.observe.requests import Observed
+from app.program import program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Components:
+    """The parts of one process."""
+
+    settings: Settings
+    database: Database
+    cipher: Cipher
+    catalogue: Catalogue
+    registry: CollectorRegistry
+    http_metrics: HttpMetrics
+
+    async def close(self) -> None:
+        """Give back every connection."""
+        await self.database.dispose()
+
+
+def build(settings: Settings) -> Components:
+    """The parts of one process; opens nothing yet."""
+    registry = CollectorRegistry()
+    database = Database(settings)
+    cipher = Cipher(settings.secret_key)
+    types = [event_type for feature in features.load() for event_type in feature.event_types]
+    return Components(
+        settings=settings,
+        database=database,
+        cipher=cipher,
+        catalogue=Catalogue.of(types),
+        registry=registry,
+        http_metrics=HttpMetrics(registry),
+    )
+
+
+async def check_ready_to_start(components: Components) -> None:
+    """Raise `ConfigError` with the command that helps, unless schema and secret key are right."""
+    schema = await schema_state(components.database)
+    if schema.state != "current":
+        raise ConfigError(health.describe(schema), hint=f"run: {program()} db upgrade")
+    await check_sentinel(components.database, components.cipher)
+
+
+def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litestar:
+    """The HTTP application. `with_relay`: deliver in this process; None: only on SQLite."""
+    configure_logging(settings)
+    components = build(settings)
+    authenticator = Authenticator(components.database)
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncGenerator[None]:
+        await check_ready_to_start(components)
+        try:
+            yield
+        finally:
+            await authenticator.close()
+            await components.close()
+
+    loaded = features.load()
+    app = Litestar(
+        route_handlers=[
+            health.live,
+            health.ready,
+            metrics_routes(settings, components.registry),
+            *docs.ROUTES,
+            *(handler for feature in loaded for handler in feature.route_handlers),
+        ],
+        guards=[authenticator],
+        dto=Body,
+        return_dto=None,
+        dependencies=_dependencies(components),
+        exception_handlers=EXCEPTION_HANDLERS,
+        lifespan=[lifespan],
+        state=State({ERROR_PAGES: _error_pages(loaded)}),
+        plugins=[openapi.StrictStructs()],
+        openapi_config=openapi.config(),
+        request_max_body_size=settings.body_limit_bytes,
+        logging_config=None,
+    )
+    app.asgi_handler = Observed(app.asgi_handler, components.http_metrics)
+    return app
+
+
+def _dependencies(components: Components) -> dict[str, Provide]:
+    values = {
+        "settings": components.settings,
+        "database": components.database,
+        "cipher": components.cipher,
+        "catalogue": components.catalogue,
+        "http_metrics": components.http_metrics,
+    }
+    given = {name: _always(value) for name, value in values.items()}
+    return given | {"caller": Provide(provide_caller)}
+
+
+def _always(value: object) -> Provide:
+    def provide() -> object:
+        return value
+
+    return Provide(provide, sync_to_thread=False)
+
+
+def _error_pages(loaded: tuple[features.Feature, ...]) -> dict[str, features.ErrorPage]:
+    return {f"/{f.name}": f.error_page for f in loaded if f.error_page is not None}
