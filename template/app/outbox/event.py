@@ -67,7 +67,7 @@ def encode_body(event: Event, occurred_at: datetime, limit: int = BODY_LIMIT_BYT
     """The bytes `{"type","timestamp","data"}`; raises `BadRequest` or `TooLarge`."""
     check_type(event.type)
     for name, length in TEXT_LIMITS.items():
-        _check_text(name, getattr(event, name), length)
+        check_text(name, getattr(event, name), length)
     if event.ordering_key == "":
         raise BadRequest("ordering_key: '' orders nothing; leave it out instead")
     utc_time("available_at", event.available_at)
@@ -89,7 +89,8 @@ def utc_time(name: str, moment: datetime | None) -> datetime | None:
         raise BadRequest(f"{name}: {moment.isoformat()} is out of range in UTC") from None
 
 
-def _check_text(path: str, value: str | None, length: int) -> None:
+def check_text(path: str, value: str | None, length: int) -> None:
+    """Raise `BadRequest` for a text that is too long or that no database can hold."""
     if value is None:
         return
     if len(value) > length:

@@ -28,10 +28,10 @@ async def given_destination(
 
 
 async def given_events(
-    database: Database, count: int = 1, type: str = "order.paid", tenant: str = ""
+    database: Database, count: int = 1, event_type: str = "order.paid", tenant: str = ""
 ) -> list[Published]:
     """Events, published and committed."""
-    batch = [Event(type=type, data={"number": n}, tenant=tenant) for n in range(count)]
+    batch = [Event(type=event_type, data={"number": n}, tenant=tenant) for n in range(count)]
     async with database.transaction() as session:
         return await publish_all(session, batch)
 

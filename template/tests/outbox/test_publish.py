@@ -24,7 +24,7 @@ async def test_an_event_owes_one_message_to_each_subscribed_destination(database
     await given_destination(database, B, patterns=["order.item.*"])
     await given_destination(database, "test:c", tenant="other", patterns=["*"])
     [paid] = await given_events(database)
-    [added] = await given_events(database, type="order.item.added")
+    [added] = await given_events(database, event_type="order.item.added")
     assert (paid.messages, added.messages) == (1, 2)
     rows = await message_rows(database)
     assert sorted((r["event_id"], r["destination"]) for r in rows) == sorted(
@@ -78,10 +78,14 @@ async def test_a_message_can_be_published_for_later(database: Database):
 async def test_g1_a_rollback_stores_no_event_and_no_message(database: Database):
     """G1: all of it or none of it."""
     await given_destination(database)
-    with pytest.raises(LookupError):
+
+    async def publish_and_fail() -> None:
         async with database.transaction() as session:
             await publish(session, Event(type="order.paid", data=1))
             raise LookupError
+
+    with pytest.raises(LookupError):
+        await publish_and_fail()
     assert await message_rows(database) == []
     assert await _count_events(database) == 0
 
@@ -89,19 +93,20 @@ async def test_g1_a_rollback_stores_no_event_and_no_message(database: Database):
 async def test_g1_a_commit_that_fails_raises_and_stores_nothing(database: Database):
     """G1: a deferred constraint fails inside COMMIT itself; nobody is woken."""
     await given_destination(database)
-    deferred = "REFERENCES events (id) DEFERRABLE INITIALLY DEFERRED"
+    id_type, nowhere = ("varchar(32)", "0" * 32) if database.is_sqlite else ("uuid", UUID(int=1))
     async with database.transaction() as session:
-        await session.execute(text(f"CREATE TABLE broken (event_id varchar(36) {deferred})"
-                                   if database.is_sqlite else
-                                   f"CREATE TABLE broken (event_id uuid {deferred})"))  # fmt: skip
+        deferred = "REFERENCES events (id) DEFERRABLE INITIALLY DEFERRED"
+        await session.execute(text(f"CREATE TABLE broken (event_id {id_type} {deferred})"))
     woken: list[frozenset[str]] = []
     database.on_commit.append(woken.append)
-    with pytest.raises(SQLAlchemyError):
+
+    async def publish_and_break_the_commit() -> None:
         async with database.transaction() as session:
             await publish(session, Event(type="order.paid", data=1))
-            nowhere = UUID(int=1)
-            value = nowhere.hex if database.is_sqlite else nowhere
-            await session.execute(text("INSERT INTO broken VALUES (:id)"), {"id": value})
+            await session.execute(text("INSERT INTO broken VALUES (:id)"), {"id": nowhere})
+
+    with pytest.raises(SQLAlchemyError):
+        await publish_and_break_the_commit()
     assert await message_rows(database) == []
     assert await _count_events(database) == 0
     assert woken == []
@@ -120,7 +125,7 @@ async def test_a_commit_wakes_the_destinations_it_wrote_to(database: Database):
 async def test_publish_outside_transaction_raises(database: Database):
     """Nothing would commit it."""
     async with database.read() as session:
-        with pytest.raises(OutsideTransaction, match="outside Database.transaction"):
+        with pytest.raises(OutsideTransaction, match=r"outside Database\.transaction"):
             await publish(session, Event(type="order.paid", data=1))
 
 
