@@ -43,45 +43,55 @@ def _root(
     del version
 
 
+Name = Annotated[
+    str, typer.Argument(metavar="NAME|.", help="Name of the project, or . for this folder.")
+]
+Database = Annotated[
+    str | None,
+    typer.Option(metavar="sqlite|postgresql", help="Database of the first APP_DATABASE_URL."),
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(metavar="full|minimal", help="All features (default) or none to start from."),
+]
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with", metavar="FEATURE", help="Switch on: orders, admin, inbox, docker or ci."
+    ),
+]
+Without = Annotated[
+    list[str] | None, typer.Option("--without", metavar="FEATURE", help="Switch a feature off.")
+]
+DataFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Answers as YAML; flags win over it.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Ask nothing, take the defaults.")]
+NoGit = Annotated[bool, typer.Option("--no-git", help="No repository, no commit.")]
+NoInstall = Annotated[
+    bool, typer.Option("--no-install", help="No virtual environment, no packages.")
+]
+TemplateVersion = Annotated[
+    str | None, typer.Option(metavar="VERSION", help="Another version that this tool carries.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List the files, write nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+
 @app.command()
 def new(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME|.", help="Name of the project, or . for this folder.")
-    ],
-    database: Annotated[
-        str | None,
-        typer.Option(metavar="sqlite|postgresql", help="Database of the first APP_DATABASE_URL."),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(metavar="full|minimal", help="All features (default) or none to start from."),
-    ] = None,
-    with_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with", metavar="FEATURE", help="Switch on: orders, admin, inbox, docker or ci."
-        ),
-    ] = None,
-    without: Annotated[
-        list[str] | None, typer.Option(metavar="FEATURE", help="Switch a feature off.")
-    ] = None,
-    data_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Answers as YAML; flags win over it.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing, take the defaults.")] = False,
-    no_git: Annotated[bool, typer.Option("--no-git", help="No repository, no commit.")] = False,
-    no_install: Annotated[
-        bool, typer.Option("--no-install", help="No virtual environment, no packages.")
-    ] = False,
-    template_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="Another version that this tool carries.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the files, write nothing.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on stdout.")
-    ] = False,
+    name: Name,
+    database: Database = None,
+    preset: Preset = None,
+    with_: With = None,
+    without: Without = None,
+    data_file: DataFile = None,
+    yes: Yes = False,
+    no_git: NoGit = False,
+    no_install: NoInstall = False,
+    template_version: TemplateVersion = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
     """Generate an application in a new folder, or in this one."""
     from scaffolder.answers import Flags
