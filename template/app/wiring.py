@@ -22,6 +22,8 @@ from app.api import docs, openapi
 from app.api.auth import Authenticator, provide_caller
 from app.api.body import Body
 from app.api.catalogue import Catalogue
+from app.api.events import publish_events
+from app.api.idempotency import provide_identity
 from app.api.problems import ERROR_PAGES, EXCEPTION_HANDLERS
 from app.cipher import Cipher, check_sentinel
 from app.config import Settings
@@ -97,6 +99,7 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
             health.ready,
             metrics_routes(settings, components.registry),
             *docs.ROUTES,
+            publish_events,
             *(handler for feature in loaded for handler in feature.route_handlers),
         ],
         guards=[authenticator],
@@ -105,7 +108,7 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
         dependencies=_dependencies(components),
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=[lifespan],
-        state=State({ERROR_PAGES: _error_pages(loaded)}),
+        state=State({ERROR_PAGES: _error_pages(loaded), "database": components.database}),
         plugins=[openapi.StrictStructs()],
         openapi_config=openapi.config(),
         request_max_body_size=settings.body_limit_bytes,
@@ -124,7 +127,8 @@ def _dependencies(components: Components) -> dict[str, Provide]:
         "http_metrics": components.http_metrics,
     }
     given = {name: _always(value) for name, value in values.items()}
-    return given | {"caller": Provide(provide_caller)}
+    computed = {"caller": Provide(provide_caller), "identity": Provide(provide_identity)}
+    return given | computed
 
 
 def _always(value: object) -> Provide:

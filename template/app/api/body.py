@@ -6,7 +6,8 @@ does not tell where. Pages post forms: those are converted leniently, everything
 """
 
 from collections.abc import Generator
-from typing import Any, ClassVar
+from types import UnionType
+from typing import Any, ClassVar, Union, get_args, get_origin
 
 import msgspec
 from litestar.dto import AbstractDTO
@@ -80,7 +81,7 @@ class Body(AbstractDTO[Any]):
 def decode(body: bytes, kind: Any) -> Any:
     """JSON bytes as `kind`. Raises `BadRequest` with the path of the first rule they break."""
     try:
-        value = msgspec.json.decode(body, type=kind)
+        value = msgspec.json.decode(body, type=_member(body, kind))
         if ESCAPED_NUL in body:
             refuse_nul(msgspec.json.decode(body))
     except msgspec.ValidationError as error:
@@ -90,6 +91,14 @@ def decode(body: bytes, kind: Any) -> Any:
     except RecursionError:
         raise BadRequest("the body is nested too deeply") from None
     return value
+
+
+def _member(body: bytes, kind: Any) -> Any:
+    """Of a union of Structs the one that has most of the fields that are there; else `kind`."""
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    names = set(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
+    return max(get_args(kind), key=lambda struct: len(names & set(struct.__struct_fields__)))
 
 
 def refuse_nul(value: Any, path: str = "$") -> None:

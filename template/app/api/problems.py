@@ -127,11 +127,14 @@ def _sentence(request: AnyRequest, error: HTTPException) -> str:
 def _field_problems(extra: dict[str, Any] | Sequence[Any] | None) -> tuple[FieldProblem, ...]:
     if not isinstance(extra, Sequence):
         return ()
-    return tuple(
-        FieldProblem(str(item.get("key", "$")), str(item.get("message", "is not valid")))
-        for item in extra
-        if isinstance(item, Mapping)
-    )
+    return tuple(_field_problem(item) for item in extra if isinstance(item, Mapping))
+
+
+def _field_problem(item: Mapping[str, Any]) -> FieldProblem:
+    path = str(item.get("key", "$"))
+    rule = str(item.get("message", "is not valid"))
+    missing = rule == repr(path)  # what is left of a KeyError
+    return FieldProblem("body" if path == "data" else path, "is missing" if missing else rule)
 
 
 def on_exception(request: AnyRequest, error: Exception) -> Response[Any]:

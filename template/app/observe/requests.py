@@ -6,7 +6,6 @@ and bodies nothing.
 """
 
 import time
-from typing import cast
 
 import structlog
 from litestar.enums import ScopeType
@@ -53,7 +52,7 @@ class Observed:
             with adopted(_traceparent(scope)):
                 await self._app(scope, receive, watched)
         finally:
-            self._record(cast(HTTPScope, scope), status, time.perf_counter() - started)
+            self._record(scope, status, time.perf_counter() - started)
 
     def _record(self, scope: HTTPScope, status: int, seconds: float) -> None:
         route = str(scope.get("path_template") or UNKNOWN)

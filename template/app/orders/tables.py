@@ -4,12 +4,13 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import Numeric, String
+from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.base import Base
 from app.db.dialect import Id, UtcDateTime, db_now
 from app.ids import uuid7
+from app.orders.money import Cents
 
 
 class Order(Base):
@@ -20,6 +21,6 @@ class Order(Base):
     id: Mapped[UUID] = mapped_column(Id, primary_key=True, default=uuid7)
     tenant: Mapped[str] = mapped_column(String(128))
     customer: Mapped[str] = mapped_column(String(200))
-    total: Mapped[Decimal] = mapped_column(Numeric(12, 2, asdecimal=True))
+    total: Mapped[Decimal] = mapped_column("total_cents", Cents)
     status: Mapped[str] = mapped_column(String(6), default="placed")
     created_at: Mapped[datetime] = mapped_column(UtcDateTime, server_default=db_now())

@@ -16,7 +16,7 @@ def upgrade() -> None:
         sa.Column("id", Id, primary_key=True),
         sa.Column("tenant", sa.String(128), nullable=False),
         sa.Column("customer", sa.String(200), nullable=False),
-        sa.Column("total", sa.Numeric(12, 2), nullable=False),
+        sa.Column("total_cents", sa.BigInteger, nullable=False),
         sa.Column("status", sa.String(6), nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
     )

@@ -1,0 +1,7 @@
+"""What the example adds to the application. Delete the package when you have orders of your own."""
+
+from app.features import Feature
+from app.orders.events import ORDER_CREATED, ORDER_PAID
+from app.orders.routes import Orders
+
+FEATURE = Feature(name="orders", route_handlers=(Orders,), event_types=(ORDER_CREATED, ORDER_PAID))
