@@ -1,0 +1,118 @@
+"""How commands print: JSON, a table on a terminal, tab-separated lines into a pipe.
+
+Invariant: what strangers wrote (URLs, errors, bodies) can't move the cursor or change colours:
+control characters are shown as escapes, and nothing is read as markup.
+"""
+
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from app.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: the field of the item that it shows, and its heading."""
+
+    field: str
+    title: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title, else the name of the field."""
+        return self.title or self.field.replace("_", " ")
+
+
+def columns(*names: str) -> tuple[Column, ...]:
+    """Columns whose headings are the field names."""
+    return tuple(Column(name) for name in names)
+
+
+def note(text: str) -> None:
+    """Something a person may want to know; to stderr, because it is no data."""
+    print(inert(text), file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document."""
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), flush=True)
+
+
+def print_items(
+    items: Sequence[Any], shown: Sequence[Column], *, as_json: bool, **more: Any
+) -> None:
+    """A list: `{"items": […], …}`, or a table."""
+    if as_json:
+        print_json({"items": items, **more})
+    else:
+        rows = [[cell(getattr(item, column.field)) for column in shown] for item in items]
+        print_table([column.heading for column in shown], rows)
+
+
+def print_record(item: Any, *, as_json: bool, leave_out: Collection[str] = ()) -> None:
+    """One thing: its JSON, or a line for each field."""
+    if as_json:
+        print_json(item)
+        return
+    fields = msgspec.to_builtins(item, builtin_types=(datetime,))
+    shown = {name: value for name, value in fields.items() if name not in leave_out}
+    width = max(len(name) for name in shown)
+    for name, value in shown.items():
+        print(f"{name:<{width}}  {cell(value)}", flush=True)
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Made with rich where a person looks at it, tab-separated where a program reads it."""
+    if not sys.stdout.isatty():
+        for row in [headings, *rows]:
+            print("\t".join(row))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row))
+    Console().print(table)
+
+
+def cell(value: Any) -> str:
+    """A value as one line of text."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case datetime():
+            return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        case list() | tuple():
+            return ", ".join(cell(part) for part in value)
+        case dict():
+            return inert(msgspec.json.encode(value).decode())
+        case _:
+            return inert(str(value))
+
+
+def inert(text: str) -> str:
+    """The text with each control character but the newline as a visible escape."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only if the person says yes; without a terminal only with `--yes`."""
+    import typer
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} There is no terminal to ask on", hint="pass --yes")
+    typer.confirm(question, abort=True, err=True)

@@ -1,0 +1,22 @@
+"""`prune`: what retention allows to go, now instead of when the relay gets to it."""
+
+from app.cli.options import Json
+from app.cli.runtime import open_database, settings_of_command, wait_for
+
+
+def prune(as_json: Json = False) -> None:
+    """Delete what is past its retention.
+
+    It deletes in small batches, and never a parked message.
+    """
+    wait_for(_prune(as_json=as_json))
+
+
+async def _prune(*, as_json: bool) -> None:
+    from app.cli.output import print_record
+    from app.outbox.prune import prune as prune_database
+
+    settings = settings_of_command()
+    async with open_database(settings) as database:
+        report = await prune_database(database, settings)
+    print_record(report, as_json=as_json)

@@ -1,0 +1,1 @@
+"""The real command line, each time as a process of its own."""
