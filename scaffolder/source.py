@@ -4,7 +4,6 @@ Nothing here needs the network. A final version is sealed and never changes; a d
 version is whatever the work tree held when the wheel was built, or holds now.
 """
 
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,9 +71,9 @@ def _read(version: str) -> tuple[TemplateFile, ...]:
             return read_archive(bundle, version)
         if (sealed := sealed_versions(_HERE.parent / "releases").get(version)) is not None:
             return read_archive(sealed)
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except Exception as error:  # noqa: BLE001 - each decompressor has errors of its own
         raise CannotProceed(
-            f"the template archive of this installation cannot be read: {error}",
+            f"the template archive of this installation cannot be read ({type(error).__name__})",
             hint=f"pipx run --spec {INSTALL_SPEC} scaffolder --help",
         ) from None
     return _work_tree() if version == __version__ else ()

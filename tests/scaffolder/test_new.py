@@ -16,18 +16,10 @@ from scaffolder import __version__
 from scaffolder.source import CANONICAL_URL
 
 from .conftest import ROOT, SCAFFOLDER, Machine
+from .trees import project_files
 
 PIP = ".venv/bin/python -m pip install --editable '.[dev]' --constraint constraints.txt"
 FEATURES = ("orders", "admin", "inbox", "docker", "ci")
-
-
-def _tree(project: Path) -> dict[str, bytes]:
-    """Return every file but the repository's and the one with a fresh secret."""
-    return {
-        path.relative_to(project).as_posix(): path.read_bytes()
-        for path in sorted(project.rglob("*"))
-        if path.is_file() and ".git" not in path.parts and path.name != ".env"
-    }
 
 
 def test_a_new_project_is_one_clean_commit(machine: Machine) -> None:
@@ -37,7 +29,7 @@ def test_a_new_project_is_one_clean_commit(machine: Machine) -> None:
     assert machine.git(project, "branch", "--show-current").strip() == "main"
     assert machine.git(project, "status", "--porcelain") == ""
     tracked = set(machine.git(project, "ls-files").split())
-    assert tracked == set(_tree(project))
+    assert tracked == set(project_files(project))
 
 
 def test_the_answers_file_names_the_home_and_version_of_the_template(machine: Machine) -> None:
@@ -134,11 +126,11 @@ def test_the_printed_command_makes_the_same_project(
     made = machine.run("new", "my-app", "--yes", "--no-install", *flags)
     found = re.search(r"^The same without questions: scaffolder (.+)$", made.err, re.MULTILINE)
     assert found is not None
-    before = _tree(machine.work / "my-app")
+    before = project_files(machine.work / "my-app")
     had_git = (machine.work / "my-app" / ".git").exists()
     shutil.rmtree(machine.work / "my-app")
     assert machine.run(*shlex.split(found[1])).code == 0
-    assert _tree(machine.work / "my-app") == before
+    assert project_files(machine.work / "my-app") == before
     assert (machine.work / "my-app" / ".git").exists() == had_git
 
 
@@ -166,7 +158,7 @@ def test_the_current_folder_is_filled(machine: Machine) -> None:
     assert 'name = "shop"' in (folder / "pyproject.toml").read_text()
     assert list(folder.glob(".scaffolder-*")) == []
     machine.generate("other")
-    assert {*_tree(folder)} == {*_tree(machine.work / "other")}
+    assert {*project_files(folder)} == {*project_files(machine.work / "other")}
     assert "cd " not in made.err.partition("Next:")[2]
 
 
@@ -230,7 +222,7 @@ def test_json_prints_one_object_and_nothing_else(machine: Machine) -> None:
     assert report["features"] == sorted(FEATURES)
     assert report["committed"] is True
     assert report["installed"] is False
-    assert set(report["files"]) == {*_tree(machine.work / "my-app"), ".env"}
+    assert set(report["files"]) == {*project_files(machine.work / "my-app"), ".env"}
     assert "✓" not in made.out
 
 
@@ -240,7 +232,7 @@ def test_a_dry_run_lists_what_a_real_run_writes_and_writes_nothing(machine: Mach
     assert dry.code == 0, dry.err
     assert machine.left_behind() == []
     project = machine.generate("my-app")
-    assert dry.out.splitlines() == sorted({*_tree(project), ".env"})
+    assert dry.out.splitlines() == sorted({*project_files(project), ".env"})
 
 
 def test_the_version_is_printed(machine: Machine) -> None:
