@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from app.outbox.message import ParkedReason
 
-SHOWN_BYTES = 64 * 1024
+SHOWN = 64 * 1024  # characters
 _INVISIBLE = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 
 
@@ -107,22 +107,19 @@ def _visible(character: str) -> str:
 
 
 class Shown(Struct, frozen=True):
-    """Bytes made readable. `note` says what was done to them, or nothing."""
+    """Content made readable. `note` says what was done to it, or nothing."""
 
     text: str
     note: str = ""
 
 
-def readable(body: bytes) -> Shown:
-    """JSON indented, other text as it is, anything else as hex; at most 64 KiB of it."""
-    if len(body) > SHOWN_BYTES:
-        cut = body[:SHOWN_BYTES].decode("utf-8", "replace")
-        return Shown(visible(cut), f"The first {SHOWN_BYTES // 1024} KiB of {len(body):,} bytes.")
+def readable(content: str) -> Shown:
+    """JSON indented, anything else as it is; at most 64 Ki characters of it."""
+    if len(content) > SHOWN:
+        note = f"The first {SHOWN:,} of {len(content):,} characters."
+        return Shown(visible(content[:SHOWN]), note)
+    note = "Some of it is not text and shown as \N{REPLACEMENT CHARACTER}." * ("\ufffd" in content)
     try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError:
-        return Shown(body[:1024].hex(" "), f"{len(body):,} bytes that are not text, as hex.")
-    try:
-        return Shown(visible(json.dumps(json.loads(text), indent=2, ensure_ascii=False)))
+        return Shown(visible(json.dumps(json.loads(content), indent=2, ensure_ascii=False)), note)
     except (ValueError, RecursionError):
-        return Shown(visible(text.replace("\r\n", "\n")))
+        return Shown(visible(content.replace("\r\n", "\n")), note)
