@@ -24,6 +24,7 @@ from app.api.body import Body
 from app.api.catalogue import Catalogue
 from app.api.events import publish_events
 from app.api.idempotency import provide_identity
+from app.api.messages import Messages
 from app.api.problems import ERROR_PAGES, EXCEPTION_HANDLERS
 from app.cipher import Cipher, check_sentinel
 from app.config import Settings
@@ -100,6 +101,7 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
             metrics_routes(settings, components.registry),
             *docs.ROUTES,
             publish_events,
+            Messages,
             *(handler for feature in loaded for handler in feature.route_handlers),
         ],
         guards=[authenticator],

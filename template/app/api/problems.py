@@ -56,15 +56,25 @@ def problem_response(
     request: AnyRequest, problem: Problem, headers: Mapping[str, str] | None = None
 ) -> Response[Any]:
     """The answer for a problem: a page under the prefix of a feature that has one, else JSON."""
-    pages: Mapping[str, ErrorPage] = request.app.state.get(ERROR_PAGES, {})
-    path = request.scope["path"]
-    for prefix, page in pages.items():
-        if path == prefix or path.startswith(prefix + "/"):
+    page = _page_for(request)
+    if page is not None:
+        try:
             return page(request, problem.status, problem.title, problem.detail, problem.hint or "")
+        except Exception as error:
+            logger.error("error page failed", request_id=request_id(request), exc_info=error)
     content = {"type": problem.type} | _fields(problem)
     return Response(
         content, status_code=problem.status, media_type=PROBLEM_JSON, headers=dict(headers or {})
     )
+
+
+def _page_for(request: AnyRequest) -> ErrorPage | None:
+    pages: Mapping[str, ErrorPage] = request.app.state.get(ERROR_PAGES, {})
+    path = request.scope["path"]
+    for prefix, page in pages.items():
+        if path == prefix or path.startswith(prefix + "/"):
+            return page
+    return None
 
 
 def _fields(problem: Problem) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`/orders`: HTTP in, a service call in one transaction, a view out. No rule of orders lives here."""
+"""`/orders`: HTTP in, a service call in one transaction, a view out; no rule of orders is here."""
 
 from typing import Annotated
 from uuid import UUID

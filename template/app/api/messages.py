@@ -1,0 +1,163 @@
+"""`/api/messages`: look at messages; retry or dismiss what is parked.
+
+    list, show --read--> outbox/messages.py
+    retry, dismiss --one transaction--> outbox/messages.py + audit entry
+
+Invariant: every query carries the caller's tenant. An id, a filter or a cursor of another tenant
+answers 404, as if it did not exist.
+"""
+
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from litestar import Controller, get, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import Meta, Struct
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.api.audit import audit
+from app.api.auth import Caller, requires
+from app.db.engine import Database
+from app.errors import BadRequest, NotFound
+from app.outbox import messages
+from app.outbox.message import ParkedReason, Status
+from app.outbox.messages import Message, MessageDetail, MessageFilter, Page, RetryReport
+from app.webhooks.tables import endpoints
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 200
+
+
+class RetryAll(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which parked messages to retry; without any filter `all` has to be true."""
+
+    type: Annotated[str, Meta(max_length=130)] | None = None
+    endpoint_id: UUID | None = None
+    tenant: Annotated[str, Meta(max_length=128)] | None = None
+    reason: ParkedReason | None = None
+    all: bool = False
+    dry_run: bool = False
+
+
+class Dismissal(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why the message is closed without delivery."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+class Messages(Controller):
+    """Messages for people and their tools."""
+
+    path = "/api/messages"
+    tags = ("messages",)
+
+    @get(guards=[requires("read")], summary="Messages, newest first")
+    async def index(
+        self,
+        caller: NamedDependency[Caller],
+        database: NamedDependency[Database],
+        status: FromQuery[Status | None] = None,
+        type: FromQuery[str | None] = None,  # noqa: A002 - the name on the wire
+        endpoint_id: FromQuery[UUID | None] = None,
+        tenant: FromQuery[str | None] = None,
+        reason: FromQuery[ParkedReason | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+        cursor: FromQuery[str | None] = None,
+    ) -> Page:
+        """One page; ask with its `next_cursor` for the next one."""
+        wanted = MessageFilter(
+            status=status,
+            type=type,
+            endpoint_id=endpoint_id,
+            tenant=caller.tenant_filter(tenant),
+            reason=reason,
+        )
+        async with database.read() as session:
+            await _check_endpoint(session, wanted.endpoint_id, caller)
+            return await messages.list_messages(session, wanted, limit, cursor)
+
+    @get("/{message_id:uuid}", guards=[requires("read")], summary="One message")
+    async def show(
+        self,
+        message_id: FromPath[UUID],
+        caller: NamedDependency[Caller],
+        database: NamedDependency[Database],
+    ) -> MessageDetail:
+        """The message with its body and every attempt."""
+        async with database.read() as session:
+            return await messages.get_message(session, message_id, caller.tenant)
+
+    @post(
+        "/{message_id:uuid}/retry",
+        guards=[requires("admin")],
+        status_code=200,
+        summary="Retry a parked message",
+    )
+    async def retry(
+        self,
+        message_id: FromPath[UUID],
+        caller: NamedDependency[Caller],
+        database: NamedDependency[Database],
+    ) -> Message:
+        """The same message goes out again; numbering goes on, the ladder starts anew."""
+        async with database.transaction() as session:
+            message = await messages.retry(session, message_id, caller.tenant)
+            await audit(session, caller.actor, "message.retry", str(message_id))
+        return message
+
+    @post("/retry", guards=[requires("admin")], status_code=200, summary="Retry parked messages")
+    async def retry_all(
+        self,
+        data: JSONBody[RetryAll],
+        caller: NamedDependency[Caller],
+        database: NamedDependency[Database],
+    ) -> RetryReport:
+        """Retry every parked message that matches; `dry_run` only counts."""
+        chosen = (data.type, data.endpoint_id, data.tenant, data.reason)
+        if all(one is None for one in chosen) and not data.all:
+            raise BadRequest("no filter is given", hint='name one, or send "all": true')
+        wanted = MessageFilter(
+            type=data.type,
+            endpoint_id=data.endpoint_id,
+            tenant=caller.tenant_filter(data.tenant),
+            reason=data.reason,
+        )
+        async with database.transaction() as session:
+            await _check_endpoint(session, wanted.endpoint_id, caller)
+            report = await messages.retry_all(session, wanted, data.dry_run)
+            if not data.dry_run:
+                detail = {"filter": msgspec.to_builtins(wanted), "retried": report.retried}
+                await audit(session, caller.actor, "message.retry", "filter", **detail)
+        return report
+
+    @post(
+        "/{message_id:uuid}/dismiss",
+        guards=[requires("admin")],
+        status_code=200,
+        summary="Dismiss a parked message",
+    )
+    async def dismiss(
+        self,
+        message_id: FromPath[UUID],
+        data: JSONBody[Dismissal],
+        caller: NamedDependency[Caller],
+        database: NamedDependency[Database],
+    ) -> Message:
+        """Close a parked message without delivering it; the reason goes to the audit log."""
+        async with database.transaction() as session:
+            message = await messages.dismiss(session, message_id, data.reason, caller.tenant)
+            await audit(
+                session, caller.actor, "message.dismiss", str(message_id), reason=data.reason
+            )
+        return message
+
+
+async def _check_endpoint(session: AsyncSession, endpoint_id: UUID | None, caller: Caller) -> None:
+    if endpoint_id is None or caller.tenant is None:
+        return
+    owner = select(endpoints.c.tenant).where(endpoints.c.id == endpoint_id)
+    if (await session.execute(owner)).scalar_one_or_none() != caller.tenant:
+        raise NotFound(f"there is no endpoint {endpoint_id}")
