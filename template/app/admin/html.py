@@ -54,6 +54,7 @@ def page(
     session = session_of(request)
     body = _environment.get_template(template).render(
         context,
+        status=status,
         csrf=session.csrf_token if session else "",
         environment=request.app.state.database.settings.env,
         program=program(),
