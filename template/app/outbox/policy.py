@@ -16,7 +16,9 @@ RETRY_AFTER_CAP_SECONDS = 6 * 3600.0
 LONE_LOSSES = 3  # losses while claimed alone, after which a message is parked as `crashed`
 
 
-class Exponential(Struct, frozen=True, tag="exponential", tag_field="kind"):
+class Exponential(
+    Struct, frozen=True, forbid_unknown_fields=True, tag="exponential", tag_field="kind"
+):
     """Doubling waits up to a cap. The defaults wait 1 h 43 min in all, over 12 attempts."""
 
     base_seconds: float = 5.0
@@ -35,7 +37,7 @@ class Exponential(Struct, frozen=True, tag="exponential", tag_field="kind"):
         return self.cap_seconds
 
 
-class Ladder(Struct, frozen=True, tag="ladder", tag_field="kind"):
+class Ladder(Struct, frozen=True, forbid_unknown_fields=True, tag="ladder", tag_field="kind"):
     """A list of waits; one attempt more than there are waits."""
 
     delays_seconds: tuple[float, ...]
