@@ -74,11 +74,11 @@ def test_stopping_waits_longer_than_a_drain(compose: dict[str, Any]) -> None:
 
 
 def test_the_image_runs_as_a_user_without_rights() -> None:
-    """The last stage names a user that is not root, before its command."""
+    """The last stage names a user by number, so that a platform can see that it is not root."""
     last = read("Dockerfile").rpartition("\nFROM ")[2]
     users = re.findall(r"^USER (\S+)$", last, re.MULTILINE)
-    assert users == ["app"]
-    assert last.index("\nUSER app") < last.index("\nCMD ")
+    assert users == ["10001"]
+    assert last.index("\nUSER 10001") < last.index("\nCMD ")
 
 
 def test_the_image_installs_the_pinned_versions() -> None:
