@@ -36,7 +36,7 @@ FROM input i CROSS JOIN LATERAL (
   WHERE tenant = i.tenant AND pattern = ANY (string_to_array(i.patterns, ' '))
 ) s
 RETURNING event_id, destination
-""")  # noqa: S608 - constants of this module only
+""")
 
 MESSAGES_SQLITE = text(f"""
 INSERT INTO outbox_messages (id, event_id, destination, available_at)
@@ -49,4 +49,4 @@ FROM (
   JOIN subscriptions s ON s.pattern = p.value AND s.tenant = json_extract(i.value, '$.tenant')
 )
 RETURNING event_id, destination
-""")  # noqa: S608 - constants of this module only
+""")

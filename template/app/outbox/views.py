@@ -171,9 +171,17 @@ async def get_message(
     log = select(attempts).where(attempts.c.message_id == message_id).order_by(attempts.c.number)
     return MessageDetail(
         **_fields(row),
-        body=msgspec.json.decode(row.body),
+        body=_decoded(row.body),
         attempt_log=[_attempt(line) for line in await session.execute(log)],
     )
+
+
+def _decoded(body: bytes) -> Any:
+    # publish stores nothing but JSON; what somebody changed by hand is shown all the same.
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return body.decode(errors="replace")
 
 
 def no_such_message(message_id: UUID) -> NotFound:

@@ -1,0 +1,85 @@
+"""A settlement as the row that the settle statements take: pure, the same for both databases.
+
+Invariant: no text or number in a row can make the statement fail, because one bad row would hold
+back every other outcome of its batch: NUL goes, halves of surrogates go, sizes are cut.
+"""
+
+from typing import NamedTuple, assert_never
+from uuid import UUID
+
+from app.outbox.message import Deferred, Delivered, Failed, Response
+from app.outbox.policy import GiveBack, Park, RetryIn, Sent
+from app.outbox.store import Settlement
+
+ERROR_LENGTH = 1000
+_NO_RESPONSE = Response(0)
+
+
+class Row(NamedTuple):
+    """The arrays of the settle statement, one row. `outcome` is None where no attempt was made."""
+
+    id: UUID
+    token: UUID
+    verb: str  # sent | retry | park | back
+    seconds: float | None  # until it is due again
+    reason: str | None  # parked for
+    error: str | None
+    number: int
+    event_id: UUID
+    type: str
+    destination: str
+    started_ago: float
+    duration_ms: float
+    outcome: str | None
+    status_code: int | None
+    error_kind: str | None
+    response_head: bytes | None
+    response_body: bytes | None
+
+
+def row_of(settlement: Settlement) -> Row:
+    """The row of one settlement."""
+    result = settlement.result
+    claim = result.claim
+    verb, seconds, reason = _verb(settlement)
+    outcome, kind, error, response = _log(settlement)
+    return Row(
+        claim.message_id, claim.token, verb, seconds, reason, error,
+        claim.attempt, claim.event_id, claim.type, claim.destination,
+        result.started_seconds_ago, result.duration_seconds * 1000.0,
+        outcome, response.status_code or None, kind, response.head or None, response.body or None,
+    )  # fmt: skip
+
+
+def _verb(settlement: Settlement) -> tuple[str, float | None, str | None]:
+    match settlement.transition:
+        case Sent():
+            return "sent", None, None
+        case RetryIn(seconds):
+            return "retry", seconds, None
+        case Park(reason):
+            return "park", None, reason.value
+        case GiveBack(seconds, None):
+            return "back", seconds, None
+        case GiveBack(_, reason):
+            return "back", None, reason.value if reason else None
+        case _:
+            assert_never(settlement.transition)
+
+
+def _log(settlement: Settlement) -> tuple[str | None, str | None, str | None, Response]:
+    match settlement.result.outcome:
+        case Delivered(response):
+            return "delivered", None, None, response or _NO_RESPONSE
+        case Failed(kind, error, response):
+            return "failed", kind.value, storable(error), response or _NO_RESPONSE
+        case Deferred(reason):
+            return None, None, storable(reason), _NO_RESPONSE
+        case _:
+            assert_never(settlement.result.outcome)
+
+
+def storable(text: str) -> str:
+    """The text without what a database text can't hold, cut to the column's length."""
+    clean = text.replace("\x00", "").encode(errors="replace").decode()
+    return clean[:ERROR_LENGTH]

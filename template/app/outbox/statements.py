@@ -1,0 +1,28 @@
+"""What the relay's statements for both databases have in common."""
+
+from app.outbox.tables import DUE, SUSPECT
+
+LOST_ERROR = "the relay that had claimed it ended, or stalled beyond its lease, without an outcome"
+LONE_BACKOFF_SECONDS = 5.0  # times the number of losses while alone: suspects take turns
+
+
+def scan(in_seconds: str) -> str:
+    """Every destination that owes something and when its first message is due.
+
+    A skip scan: one index probe per destination, however many rows each has. The line without a
+    destination stands for the suspects.
+    """
+    return f"""WITH RECURSIVE scan (destination) AS (
+  SELECT min(destination) FROM outbox_messages WHERE {DUE}
+  UNION ALL
+  SELECT (SELECT min(destination) FROM outbox_messages WHERE {DUE} AND destination > s.destination)
+  FROM scan s WHERE s.destination IS NOT NULL
+), first (destination, available_at) AS (
+  SELECT s.destination,
+    (SELECT min(available_at) FROM outbox_messages WHERE {DUE} AND destination = s.destination)
+  FROM scan s WHERE s.destination IS NOT NULL
+  UNION ALL
+  SELECT NULL, (SELECT min(available_at) FROM outbox_messages WHERE {SUSPECT})
+)
+SELECT destination, {in_seconds} AS in_seconds
+FROM first WHERE available_at IS NOT NULL"""

@@ -1,0 +1,129 @@
+"""Claim and settle on PostgreSQL: each is one statement, so each is atomic without BEGIN.
+
+Invariants, each with a test in `tests/outbox`:
+- the predicates of `tables.py` stand here as literals: with parameters the planner can't match
+  them to the partial indexes, and a claim reads every row ever sent;
+- whatever is written after a claim is guarded by (id, token) and locks its rows in id order:
+  without that order two relays deadlock, a second each time;
+- a claim of a healthy row changes only columns that no index mentions (a HOT update).
+"""
+
+from app.outbox.policy import LONE_LOSSES
+from app.outbox.statements import LONE_BACKOFF_SECONDS, LOST_ERROR, scan
+from app.outbox.tables import DUE, SUSPECT
+
+ROWS_AT_MOST = 1000  # a literal, so that the planner never expects the whole backlog
+
+# A row whose lease ran out is not claimed but reclaimed: its attempt is logged as lost, and it
+# becomes a suspect, which is claimed alone from now on (losses > 0 is another index).
+_TAKE = f"""
+), taken AS (
+  UPDATE outbox_messages m SET
+    claim_token = CASE WHEN p.lost THEN NULL ELSE {{token}}::uuid END,
+    claimed_at = CASE WHEN p.lost THEN m.claimed_at ELSE {{now}} END,
+    lease_until = CASE WHEN p.lost THEN NULL
+      ELSE {{now}} + make_interval(secs => {{lease}}::float8) END,
+    attempts = m.attempts + CASE WHEN p.lost THEN 0 ELSE 1 END,
+    losses = m.losses + CASE WHEN p.lost THEN 1 ELSE 0 END,
+    lone_losses = m.lone_losses + CASE WHEN p.lost AND m.losses > 0 THEN 1 ELSE 0 END,
+    available_at = CASE WHEN NOT p.lost THEN m.available_at WHEN m.losses = 0 THEN {{now}}
+      ELSE {{now}} + make_interval(secs => {LONE_BACKOFF_SECONDS} * (m.lone_losses + 1)) END,
+    last_error = CASE WHEN p.lost THEN '{LOST_ERROR}' ELSE m.last_error END,
+    parked_at = CASE WHEN p.crashed THEN {{now}} END,
+    parked_reason = CASE WHEN p.crashed THEN 'crashed' END
+  FROM picked p WHERE m.id = p.id
+  RETURNING m.*, p.lost
+), logged AS (
+  INSERT INTO attempts
+    (message_id, number, event_id, type, destination, started_at, duration_ms, outcome, error)
+  SELECT t.id, t.attempts, t.event_id, e.type, t.destination, t.claimed_at,
+    extract(epoch FROM {{now}} - t.claimed_at) * 1000, 'lost', '{LOST_ERROR}'
+  FROM taken t JOIN events e ON e.id = t.event_id WHERE t.lost
+  ON CONFLICT DO NOTHING
+)
+SELECT t.id, t.event_id, t.destination, t.attempts, t.ladder_start, t.available_at, t.lost,
+  t.parked_at IS NOT NULL AS parked,
+  extract(epoch FROM {{now}} - coalesce(t.ladder_started_at, t.created_at))::float8 AS age,
+  e.type, e.tenant, e.traceparent, CASE WHEN t.lost THEN ''::bytea ELSE e.body END AS body
+FROM taken t JOIN events e ON e.id = t.event_id"""
+
+_FREE = "(claim_token IS NULL OR lease_until < {now})"
+_LOST = f"""m.claim_token IS NOT NULL AS lost,
+    m.claim_token IS NOT NULL AND m.losses > 0 AND m.lone_losses + 1 >= {LONE_LOSSES} AS crashed"""
+
+CLAIM = f"""WITH picked AS (
+  SELECT m.id, {_LOST}
+  FROM unnest($1::text[], $2::int[], $3::timestamptz[]) AS w (destination, slots, floor)
+  CROSS JOIN LATERAL (
+    SELECT id, claim_token, losses, lone_losses FROM outbox_messages
+    WHERE {DUE} AND destination = w.destination AND available_at <= {{now}}
+      AND available_at >= coalesce(w.floor, '-infinity') AND {_FREE}
+    ORDER BY available_at, id LIMIT w.slots FOR UPDATE SKIP LOCKED
+  ) m LIMIT {ROWS_AT_MOST}{_TAKE}""".format(
+    token="$4", lease="$5", now="coalesce($6::timestamptz, now())"
+)
+
+CLAIM_LONE = f"""WITH picked AS (
+  SELECT m.id, {_LOST}
+  FROM (
+    SELECT id, claim_token, losses, lone_losses FROM outbox_messages
+    WHERE {SUSPECT} AND available_at <= {{now}} AND {_FREE}
+    ORDER BY available_at, id LIMIT 1 FOR UPDATE SKIP LOCKED
+  ) m{_TAKE}""".format(token="$1", lease="$2", now="coalesce($3::timestamptz, now())")
+
+_NOW = "coalesce($1::timestamptz, now())"
+# The guard of every write after a claim. FOR UPDATE without SKIP LOCKED: a row that is only
+# locked for a moment is not lost.
+_GUARD = """FROM input i JOIN outbox_messages m ON m.id = i.id AND m.claim_token = i.token
+  WHERE m.sent_at IS NULL AND m.parked_at IS NULL ORDER BY m.id FOR UPDATE OF m"""
+
+# The input columns are carried along: joining two CTEs makes the planner nest one in the other.
+SETTLE = f"""WITH input AS (
+  SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::float8[], $6::text[], $7::text[],
+    $8::int[], $9::uuid[], $10::text[], $11::text[], $12::float8[], $13::float8[], $14::text[],
+    $15::int[], $16::text[], $17::bytea[], $18::bytea[])
+  AS i (id, token, verb, seconds, reason, error, number, event_id, type, destination, started_ago,
+    duration_ms, outcome, status_code, error_kind, response_head, response_body)
+), held AS (
+  SELECT i.* {_GUARD}
+), written AS (
+  UPDATE outbox_messages m SET
+    claim_token = NULL, lease_until = NULL,
+    attempts = m.attempts - CASE WHEN h.verb = 'back' THEN 1 ELSE 0 END,
+    sent_at = CASE WHEN h.verb = 'sent' THEN {_NOW} END,
+    parked_at = CASE WHEN h.reason IS NOT NULL THEN {_NOW} END,
+    parked_reason = h.reason,
+    available_at = CASE WHEN h.seconds IS NULL THEN m.available_at
+      ELSE {_NOW} + make_interval(secs => h.seconds) END,
+    last_error = CASE WHEN h.verb = 'sent' THEN NULL
+      WHEN h.verb = 'back' AND h.reason IS NULL THEN coalesce(m.last_error, h.error)
+      ELSE h.error END
+  FROM held h WHERE m.id = h.id
+  RETURNING h.*
+), logged AS (
+  INSERT INTO attempts (message_id, number, event_id, type, destination, started_at, duration_ms,
+    outcome, status_code, error_kind, error, response_head, response_body)
+  SELECT id, number, event_id, type, destination, {_NOW} - make_interval(secs => started_ago),
+    duration_ms, outcome, status_code, error_kind, error, response_head, response_body
+  FROM written WHERE outcome IS NOT NULL
+  ON CONFLICT DO NOTHING
+)
+SELECT id FROM written"""
+
+_HELD = f"""WITH input AS (
+  SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS i (id, token)
+), held AS (
+  SELECT i.id {_GUARD}
+)
+UPDATE outbox_messages m SET {{change}} FROM held h WHERE m.id = h.id RETURNING m.id"""
+
+EXTEND = _HELD.format(
+    change="lease_until = coalesce($4::timestamptz, now()) + make_interval(secs => $3::float8)"
+)
+RELEASE = _HELD.format(change="claim_token = NULL, lease_until = NULL, attempts = m.attempts - 1")
+
+SETTLED_BEFORE = """SELECT message_id AS id FROM attempts a
+JOIN unnest($1::uuid[], $2::int[]) AS i (id, number) ON a.message_id = i.id AND a.number = i.number
+WHERE a.outcome <> 'lost'"""
+
+DUE_SCAN = scan("extract(epoch FROM available_at - coalesce($1::timestamptz, now()))::float8")

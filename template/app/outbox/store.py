@@ -1,0 +1,127 @@
+"""The relay's half of the outbox: claim, settle, extend, release.
+
+    claim    due rows, some of each destination; attempt spent, token and lease written
+    settle   the outcome, the next state and the attempt's log line, in one transaction
+    extend   the lease of everything still held
+    release  claims that were never started; the attempt is given back
+
+Invariant: every write after a claim is guarded by (id, token), never by the lease, and answers
+which rows it wrote. The others have been taken over by another claim, and nothing is written for
+them. `now` is the database's clock unless a test passes its own. The statements are in
+`statements_postgresql.py` and `statements_sqlite.py`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from msgspec import Struct
+
+from app.db.engine import Database
+from app.outbox.message import Claim, Result
+from app.outbox.policy import Transition
+
+
+class Wanted(Struct, frozen=True):
+    """How many messages the relay has room for, of one destination."""
+
+    destination: str
+    slots: int
+    floor: datetime | None = None  # look only at rows due since; see `Claimed.floors`
+
+
+class Reclaimed(Struct, frozen=True):
+    """A claim whose lease ran out; its attempt is logged as lost. Parked: `crashed`."""
+
+    message_id: UUID
+    destination: str
+    attempt: int
+    parked: bool
+
+
+class Claimed(Struct, frozen=True):
+    """What a claim statement took. `floors`: the latest due time taken of each destination."""
+
+    claims: list[Claim]
+    reclaimed: list[Reclaimed]
+    floors: dict[str, datetime]
+
+
+class Settlement(Struct, frozen=True):
+    """What an attempt came to, and the transition that the policy decided."""
+
+    result: Result
+    transition: Transition
+
+
+class Due(Struct, frozen=True):
+    """When the first message of a destination is due; None stands for the suspects."""
+
+    destination: str | None
+    in_seconds: float
+
+
+class Backend(Protocol):
+    """What each database does in its own way."""
+
+    async def claim(self, wanted: Sequence[Wanted], now: datetime | None) -> Claimed: ...
+    async def claim_lone(self, now: datetime | None) -> Claimed: ...
+    async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]: ...
+    async def extend(self, claims: Sequence[Claim], now: datetime | None) -> set[UUID]: ...
+    async def release(self, claims: Sequence[Claim]) -> set[UUID]: ...
+    async def settled_before(self, claims: Sequence[Claim]) -> set[UUID]: ...
+    async def due(self, now: datetime | None) -> list[Due]: ...
+    async def close(self) -> None: ...
+
+
+class Store:
+    """The relay's half; one per relay."""
+
+    def __init__(self, database: Database) -> None:
+        self._backend = _backend(database)
+
+    async def claim(self, wanted: Sequence[Wanted], now: datetime | None = None) -> Claimed:
+        """Take due messages, at most `slots` of each destination. A live lease is never taken."""
+        if not wanted:
+            return Claimed([], [], {})
+        return await self._backend.claim(wanted, now)
+
+    async def claim_lone(self, now: datetime | None = None) -> Claimed:
+        """Take one message of those whose earlier claim was lost."""
+        return await self._backend.claim_lone(now)
+
+    async def settle(self, batch: Sequence[Settlement], now: datetime | None = None) -> set[UUID]:
+        """Carry out the transitions; the ids that were written, the rest is lost."""
+        return await self._backend.settle(batch, now) if batch else set()
+
+    async def extend(self, claims: Sequence[Claim], now: datetime | None = None) -> set[UUID]:
+        """A new lease for each claim that still holds; their ids."""
+        return await self._backend.extend(claims, now) if claims else set()
+
+    async def release(self, claims: Sequence[Claim]) -> set[UUID]:
+        """Give back claims that were never started, and their attempts."""
+        return await self._backend.release(claims) if claims else set()
+
+    async def settled_before(self, claims: Sequence[Claim]) -> set[UUID]:
+        """Which of these a settle has written whose answer was lost with the connection."""
+        return await self._backend.settled_before(claims) if claims else set()
+
+    async def due(self, now: datetime | None = None) -> list[Due]:
+        """Each destination that owes something, and when."""
+        return await self._backend.due(now)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._backend.close()
+
+
+def _backend(database: Database) -> Backend:
+    # Imported late: they import this module for its types.
+    if database.is_sqlite:
+        from app.outbox.store_sqlite import SqliteBackend
+
+        return SqliteBackend(database)
+    from app.outbox.store_postgresql import PostgresqlBackend
+
+    return PostgresqlBackend(database)

@@ -1,0 +1,100 @@
+"""The relay's half on PostgreSQL: one statement each, on three connections of its own.
+
+Claims, settlements and upkeep (extension, scan, release) each have a connection, so that a slow
+one never holds up another, above all not the extension of leases.
+"""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from app.db.engine import Database
+from app.outbox import statements_postgresql as sql
+from app.outbox.driver import Link
+from app.outbox.message import Claim
+from app.outbox.settlement import row_of
+from app.outbox.store import Claimed, Due, Reclaimed, Settlement, Wanted
+
+
+class PostgresqlBackend:
+    """See `Store` for what each method promises."""
+
+    def __init__(self, database: Database) -> None:
+        self._lease = database.settings.lease_seconds
+        self._claims = Link(database, "relay claims")
+        self._settles = Link(database, "relay settles")
+        self._upkeep = Link(database, "relay upkeep")
+
+    async def claim(self, wanted: Sequence[Wanted], now: datetime | None) -> Claimed:
+        """One statement for all destinations."""
+        token, before = uuid4(), time.monotonic()
+        destinations = [w.destination for w in wanted]
+        slots, floors = [w.slots for w in wanted], [w.floor for w in wanted]
+        rows = await self._claims.fetch(
+            sql.CLAIM, destinations, slots, floors, token, self._lease, now
+        )
+        return claimed(rows, token, before, lone=False)
+
+    async def claim_lone(self, now: datetime | None) -> Claimed:
+        """The suspect that has been due longest."""
+        token, before = uuid4(), time.monotonic()
+        rows = await self._claims.fetch(sql.CLAIM_LONE, token, self._lease, now)
+        return claimed(rows, token, before, lone=True)
+
+    async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]:
+        """One statement: guard and lock, update, log."""
+        columns = zip(*map(row_of, batch), strict=True)
+        return await self._ids(self._settles, sql.SETTLE, now, *columns)
+
+    async def extend(self, claims: Sequence[Claim], now: datetime | None) -> set[UUID]:
+        """One statement, which locks in the same order as settle."""
+        return await self._ids(self._upkeep, sql.EXTEND, *_held(claims), self._lease, now)
+
+    async def release(self, claims: Sequence[Claim]) -> set[UUID]:
+        """One statement, which locks in the same order as settle."""
+        return await self._ids(self._upkeep, sql.RELEASE, *_held(claims))
+
+    async def settled_before(self, claims: Sequence[Claim]) -> set[UUID]:
+        """Found in the log of attempts."""
+        ids, numbers = [c.message_id for c in claims], [c.attempt for c in claims]
+        return await self._ids(self._settles, sql.SETTLED_BEFORE, ids, numbers)
+
+    async def due(self, now: datetime | None) -> list[Due]:
+        """By a skip scan."""
+        rows = await self._upkeep.fetch(sql.DUE_SCAN, now)
+        return [Due(row["destination"], row["in_seconds"]) for row in rows]
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for link in (self._claims, self._settles, self._upkeep):
+            await link.close()
+
+    async def _ids(self, link: Link, statement: str, *arguments: Any) -> set[UUID]:
+        return {row["id"] for row in await link.fetch(statement, *arguments)}
+
+
+def _held(claims: Sequence[Claim]) -> tuple[list[UUID], list[UUID]]:
+    return [claim.message_id for claim in claims], [claim.token for claim in claims]
+
+
+def claimed(rows: Sequence[Any], token: UUID, before: float, *, lone: bool) -> Claimed:
+    """The rows of a claim statement as claims, oldest due first, and the reclaimed ones."""
+    claims: list[Claim] = []
+    reclaimed: list[Reclaimed] = []
+    floors: dict[str, datetime] = {}
+    for row in sorted(rows, key=lambda row: (row["available_at"], row["id"])):
+        destination = row["destination"]
+        if row["lost"]:
+            reclaimed.append(Reclaimed(row["id"], destination, row["attempts"], row["parked"]))
+            continue
+        floors[destination] = row["available_at"]
+        claims.append(
+            Claim(
+                row["id"], row["event_id"], row["type"], row["tenant"], destination, token,
+                row["attempts"], row["ladder_start"], row["age"], row["body"],
+                row["traceparent"], lone, before,
+            )
+        )  # fmt: skip
+    return Claimed(claims, reclaimed, floors)

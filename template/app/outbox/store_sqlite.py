@@ -1,0 +1,151 @@
+"""The relay's half on SQLite: on the one writer connection, each call one transaction.
+
+Callers wait for that connection like everybody else, so nothing here waits for anything but the
+disk. Ids cross the driver as 32 hexadecimal digits.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+from sqlalchemy import CursorResult, RowMapping, TextClause, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.db.dialect import sqlite_text
+from app.db.engine import Database
+from app.outbox import statements_sqlite as sql
+from app.outbox.message import Claim
+from app.outbox.settlement import Row, row_of
+from app.outbox.store import Claimed, Due, Settlement, Wanted
+from app.outbox.store_postgresql import claimed
+from app.outbox.tables import attempts
+
+
+class SqliteBackend:
+    """See `Store` for what each method promises."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lease = f"+{database.settings.lease_seconds:.3f} seconds"
+
+    async def claim(self, wanted: Sequence[Wanted], now: datetime | None) -> Claimed:
+        """One statement for each number of slots."""
+        token, before = uuid4(), time.monotonic()
+        groups: defaultdict[int, list[str]] = defaultdict(list)
+        for each in wanted:
+            groups[each.slots].append(each.destination)
+        values = self._claim_values(token, now)
+        ids: list[str] = []
+        async with self._database.writer.begin() as connection:
+            for slots, destinations in groups.items():
+                chosen = {"destinations": _json(destinations), "slots": slots}
+                ids += (await connection.execute(sql.CLAIM, values | chosen)).scalars()
+            return await self._taken(connection, ids, token, before, now, lone=False)
+
+    async def claim_lone(self, now: datetime | None) -> Claimed:
+        """The suspect that has been due longest."""
+        token, before = uuid4(), time.monotonic()
+        async with self._database.writer.begin() as connection:
+            found = await connection.execute(sql.CLAIM_LONE, self._claim_values(token, now))
+            return await self._taken(
+                connection, list(found.scalars()), token, before, now, lone=True
+            )
+
+    def _claim_values(self, token: UUID, now: datetime | None) -> dict[str, object]:
+        return {"token": token.hex, "lease": self._lease, "now": _now(now)}
+
+    async def _taken(
+        self,
+        connection: AsyncConnection,
+        ids: list[str],
+        token: UUID,
+        before: float,
+        now: datetime | None,
+        *,
+        lone: bool,
+    ) -> Claimed:
+        if not ids:
+            return Claimed([], [], {})
+        values = {"ids": _json(ids), "now": _now(now)}
+        rows = [_typed(row) for row in (await connection.execute(sql.TAKEN, values)).mappings()]
+        if any(row["lost"] for row in rows):
+            await connection.execute(sql.LOG_LOST, values)
+        return claimed(rows, token, before, lone=lone)
+
+    async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]:
+        """Guard and update, then the log of what was written, in one transaction."""
+        rows = {row.id: row for row in map(row_of, batch)}
+        changes = _json([(row.id.hex, row.token.hex, *row[2:6]) for row in rows.values()])
+        async with self._database.writer.begin() as connection:
+            done = await connection.execute(sql.SETTLE, {"rows": changes, "now": _now(now)})
+            written = _ids(done)
+            lines = [_line(rows[i], now) for i in written if rows[i].outcome is not None]
+            if lines:
+                await connection.execute(sql.LOG, lines)
+        return written
+
+    async def extend(self, claims: Sequence[Claim], now: datetime | None) -> set[UUID]:
+        """One statement."""
+        return await self._held(sql.EXTEND, claims, {"lease": self._lease, "now": _now(now)})
+
+    async def release(self, claims: Sequence[Claim]) -> set[UUID]:
+        """One statement."""
+        return await self._held(sql.RELEASE, claims, {})
+
+    async def _held(
+        self, statement: TextClause, claims: Sequence[Claim], values: dict[str, str]
+    ) -> set[UUID]:
+        rows = _json([(claim.message_id.hex, claim.token.hex) for claim in claims])
+        async with self._database.writer.begin() as connection:
+            return _ids(await connection.execute(statement, values | {"rows": rows}))
+
+    async def settled_before(self, claims: Sequence[Claim]) -> set[UUID]:
+        """Found in the log of attempts."""
+        log = attempts.c
+        query = select(log.message_id, log.number).where(
+            log.message_id.in_([claim.message_id for claim in claims]), log.outcome != "lost"
+        )
+        async with self._database.reader.connect() as connection:
+            found = {(row.message_id, row.number) for row in await connection.execute(query)}
+        return {c.message_id for c in claims if (c.message_id, c.attempt) in found}
+
+    async def due(self, now: datetime | None) -> list[Due]:
+        """By a skip scan, on a reading connection."""
+        async with self._database.reader.connect() as connection:
+            rows = await connection.execute(sql.DUE_SCAN, {"now": _now(now)})
+            return [Due(row.destination, row.in_seconds) for row in rows]
+
+    async def close(self) -> None:
+        """The connections are the application's."""
+
+
+def _now(now: datetime | None) -> str:
+    return "now" if now is None else sqlite_text(now)
+
+
+def _json(values: object) -> str:
+    return msgspec.json.encode(values).decode()
+
+
+def _ids(result: CursorResult[Any]) -> set[UUID]:
+    return {UUID(text) for text in result.scalars()}
+
+
+def _typed(row: RowMapping) -> dict[str, Any]:
+    values: dict[str, Any] = dict(row)
+    values["id"], values["event_id"] = UUID(values["id"]), UUID(values["event_id"])
+    values["available_at"] = datetime.fromisoformat(values["available_at"])
+    return values
+
+
+def _line(row: Row, now: datetime | None) -> dict[str, object]:
+    return row._asdict() | {
+        "id": row.id.hex,
+        "event_id": row.event_id.hex,
+        "now": _now(now),
+        "started": f"-{row.started_ago:.3f} seconds",
+    }
