@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
-from app.outbox.message import Delivered, ErrorKind, Failed, Outcome, ParkedReason, Response
+from app.outbox.message import Delivered, ErrorKind, Failed, ParkedReason, Response
 
 _RETRIED = frozenset({408, 425, 429})
 _RETRY_AFTER = frozenset({429, 503})
@@ -29,7 +29,7 @@ class SendFailed(Exception):
         self.park = park
 
 
-def outcome_of(response: Response) -> Outcome:
+def outcome_of(response: Response) -> Delivered | Failed:
     """The outcome of an attempt that got a status."""
     status = response.status_code
     if 200 <= status < 300:

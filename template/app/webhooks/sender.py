@@ -48,19 +48,24 @@ class Target:
 
 
 class Sender:
-    """Sends requests over kept-alive connections; one per process, made inside the event loop."""
+    """Sends requests over kept-alive connections; one per process. Opens nothing before `send`."""
 
     def __init__(self, *, allow_private: bool, tls: ssl.SSLContext | None = None) -> None:
+        self._allow_private = allow_private
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+
+    def _open(self) -> aiohttp.ClientSession:
         # No limit here: the relay limits what is in flight for an endpoint, and endpoints of
         # different tenants may share a host without waiting for each other.
         connector = aiohttp.TCPConnector(
-            resolver=GuardedResolver(allow_private=allow_private),
-            socket_factory=partial(guarded_socket, allow_private=allow_private),
+            resolver=GuardedResolver(allow_private=self._allow_private),
+            socket_factory=partial(guarded_socket, allow_private=self._allow_private),
             limit=0,
             keepalive_timeout=IDLE_SECONDS,
-            ssl=tls or ssl.create_default_context(),
+            ssl=self._tls or ssl.create_default_context(),
         )
-        self._session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=connector,
             trust_env=False,
             auto_decompress=False,
@@ -70,8 +75,11 @@ class Sender:
 
     async def send(self, target: Target, headers: Mapping[str, str], body: bytes) -> Response:
         """The receiver's answer; raises `SendFailed` when no status came, and nothing else."""
+        session = self._session
+        if session is None:
+            session = self._session = self._open()
         try:
-            response = await self._session.post(
+            response = await session.post(
                 target.url,
                 data=body,
                 headers=headers,
@@ -88,7 +96,9 @@ class Sender:
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._session.close()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
 
 def _head(response: aiohttp.ClientResponse) -> bytes:

@@ -26,7 +26,7 @@ endpoints = Table(
     Column("disabled_reason", String(200)),
     Column("disabled_at", UtcDateTime),
     Column("timeout_seconds", Float),  # null: APP_REQUEST_TIMEOUT_SECONDS
-    Column("retry", JSON),  # null: the default policy
+    Column("retry", JSON(none_as_null=True)),  # null: the default policy
     Column("ordering", String(6), nullable=False, server_default=text("'none'")),
     Column("gap_seconds", Float),
     Column("rate_per_second", Float),

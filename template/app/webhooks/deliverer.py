@@ -1,0 +1,73 @@
+"""Destinations of kind `webhook`: one claim, one signed request, one outcome.
+
+    known.py (endpoint, keys) -> headers.py (signed) -> sender.py (POST) -> outcomes.py (outcome)
+
+Invariant: no transaction is open while a request is out. An endpoint that is disabled or deleted
+costs no attempt: the message is parked.
+"""
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.cipher import Cipher
+from app.config import Settings
+from app.db.engine import Database
+from app.outbox.message import Claim, Deferred, Failed, Outcome, ParkedReason
+from app.outbox.policy import RetryPolicy
+from app.webhooks.endpoints import disable_gone
+from app.webhooks.headers import message_headers
+from app.webhooks.known import FRESH_SECONDS, KnownEndpoints
+from app.webhooks.outcomes import SendFailed, outcome_of, outcome_without_status
+from app.webhooks.ready import Ready
+from app.webhooks.sender import Sender
+
+logger = structlog.get_logger("app.webhooks")
+
+
+class WebhookDeliverer:
+    """Delivers to webhook endpoints; the `Deliverer` of kind `webhook`."""
+
+    def __init__(
+        self,
+        database: Database,
+        cipher: Cipher,
+        settings: Settings,
+        *,
+        sender: Sender | None = None,
+        fresh_seconds: float = FRESH_SECONDS,
+    ) -> None:
+        self._database = database
+        self._sender = sender or Sender(allow_private=settings.allow_private_targets)
+        self._known = KnownEndpoints(database, cipher, settings, fresh_seconds)
+
+    async def deliver(self, claim: Claim) -> Outcome:
+        """Make one attempt. Never raises for what the receiver did."""
+        known = await self._known.get(claim.destination)
+        if isinstance(known, Deferred):
+            return known
+        try:
+            headers = message_headers(claim, known.keys)
+            response = await self._sender.send(known.target, headers, claim.body)
+        except SendFailed as failure:
+            return outcome_without_status(failure)
+        outcome = outcome_of(response)
+        if isinstance(outcome, Failed) and outcome.park is ParkedReason.GONE:
+            await self._disable(claim.destination, known)
+        return outcome
+
+    def policy(self, destination: str) -> RetryPolicy:
+        """The retry policy of a destination that `deliver` has just answered for."""
+        return self._known.policy(destination)
+
+    async def close(self) -> None:
+        """Give back connections."""
+        await self._sender.close()
+
+    async def _disable(self, destination: str, known: Ready) -> None:
+        """The receiver is gone for good; a failure here changes nothing about the attempt."""
+        try:
+            async with self._database.transaction() as session:
+                await disable_gone(session, known.endpoint_id, known.version)
+        except (SQLAlchemyError, OSError) as error:
+            logger.warning("endpoint not disabled", destination=destination, error=str(error)[:200])
+        self._known.forget(destination)

@@ -1,0 +1,175 @@
+"""Endpoints: make, change, disable, rotate, delete. Functions on the caller's session.
+
+Invariant: each change raises `version`, by which relays notice it within a second. No function
+commits; callers write the audit entry in the same transaction. Messages are not touched: the relay
+parks what is pending for a disabled or deleted endpoint when it next claims it.
+"""
+
+from uuid import UUID
+
+from msgspec import UNSET, structs
+from sqlalchemy import delete, func, insert, null, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.cipher import Cipher
+from app.config import Settings
+from app.db.dialect import db_now, db_now_plus
+from app.errors import BadRequest, Conflict
+from app.ids import uuid7
+from app.outbox.event import check_text
+from app.outbox.message import webhook_destination
+from app.outbox.subscriptions import subscribe, unsubscribe
+from app.webhooks.endpoint import (
+    Endpoint,
+    EndpointCreate,
+    EndpointCreated,
+    EndpointUpdate,
+    Rotated,
+    check_create,
+    check_update,
+    stored_policy,
+)
+from app.webhooks.endpoint_rows import change, get_endpoint, list_endpoints, living, row_of
+from app.webhooks.signing import decode_secret, new_secret
+from app.webhooks.tables import endpoint_secrets, endpoints
+
+__all__ = [
+    "create_endpoint", "delete_endpoint", "disable_endpoint", "disable_gone", "enable_endpoint",
+    "get_endpoint", "list_endpoints", "rotate_secret", "update_endpoint",
+]  # fmt: skip
+
+OVERLAP_SECONDS = 86_400.0  # how long both secrets sign unless told otherwise
+MAX_OVERLAP_SECONDS = 30 * 86_400.0
+MAX_SECRETS = 5  # signatures on one request
+REASON_LENGTH = 200
+
+e, s = endpoints.c, endpoint_secrets.c
+
+
+async def create_endpoint(
+    session: AsyncSession, cipher: Cipher, settings: Settings, wanted: EndpointCreate, tenant: str
+) -> EndpointCreated:
+    """A new endpoint of `tenant` with its secret; raises `BadRequest` naming the broken rule."""
+    check_create(wanted, tenant, settings)
+    values = {
+        "id": uuid7(),
+        "tenant": tenant,
+        "url": wanted.url,
+        "description": wanted.description,
+        "timeout_seconds": wanted.timeout_seconds,
+        "retry": stored_policy(wanted.retry),
+    }
+    await session.execute(insert(endpoints).values(values))
+    endpoint_id = values["id"]
+    await subscribe(session, webhook_destination(endpoint_id), tenant, wanted.types)
+    secret = new_secret()
+    await _add_secret(session, cipher, endpoint_id, secret)
+    endpoint = await get_endpoint(session, endpoint_id, tenant)
+    return EndpointCreated(secret=secret, **structs.asdict(endpoint))
+
+
+async def update_endpoint(
+    session: AsyncSession,
+    settings: Settings,
+    endpoint_id: UUID,
+    wanted: EndpointUpdate,
+    tenant: str | None = None,
+) -> Endpoint:
+    """Change what is given; raises `BadRequest`, `NotFound`, or `Conflict` for a deleted one."""
+    check_update(wanted, settings)
+    row = await living(session, endpoint_id, tenant)
+    changes = {name: v for name, v in structs.asdict(wanted).items() if v is not UNSET}
+    types = changes.pop("types", None)
+    if "retry" in changes:
+        changes["retry"] = stored_policy(changes["retry"])
+    if types is not None:
+        await subscribe(session, webhook_destination(endpoint_id), row.tenant, types)
+    await change(session, endpoint_id, **changes)
+    return await get_endpoint(session, endpoint_id, tenant)
+
+
+async def disable_endpoint(
+    session: AsyncSession, endpoint_id: UUID, reason: str, tenant: str | None = None
+) -> Endpoint:
+    """Stop deliveries: what is pending parks at its next claim, and no attempt is spent."""
+    check_text("reason", reason, REASON_LENGTH)
+    row = await living(session, endpoint_id, tenant)
+    if row.status == "enabled":
+        changes = {"status": "disabled", "disabled_reason": reason, "disabled_at": db_now()}
+        await change(session, endpoint_id, **changes)
+    return await get_endpoint(session, endpoint_id, tenant)
+
+
+async def disable_gone(session: AsyncSession, endpoint_id: UUID, version: int) -> bool:
+    """Disable an endpoint that answered 410, unless it was changed since the request was made."""
+    gone = update(endpoints).where(e.id == endpoint_id, e.version == version, e.status == "enabled")
+    values = {
+        "status": "disabled",
+        "disabled_reason": "it answered 410 Gone",
+        "disabled_at": db_now(),
+        "version": e.version + 1,
+        "updated_at": db_now(),
+    }
+    return (await session.execute(gone.values(values).returning(e.id))).first() is not None
+
+
+async def enable_endpoint(
+    session: AsyncSession, endpoint_id: UUID, tenant: str | None = None
+) -> Endpoint:
+    """Resume deliveries. Messages that were parked meanwhile wait for a person's retry."""
+    row = await living(session, endpoint_id, tenant)
+    if row.status == "disabled":
+        changes = {"status": "enabled", "disabled_reason": null(), "disabled_at": null()}
+        await change(session, endpoint_id, **changes)
+    return await get_endpoint(session, endpoint_id, tenant)
+
+
+async def delete_endpoint(
+    session: AsyncSession, endpoint_id: UUID, tenant: str | None = None
+) -> Endpoint:
+    """Delete for good: subscriptions and secrets go, the row stays to explain old messages."""
+    row = await row_of(session, endpoint_id, tenant, lock=True)
+    if row.status != "deleted":
+        await unsubscribe(session, webhook_destination(endpoint_id))
+        await session.execute(delete(endpoint_secrets).where(s.endpoint_id == endpoint_id))
+        await change(session, endpoint_id, status="deleted", disabled_reason=null())
+    return await get_endpoint(session, endpoint_id, tenant)
+
+
+async def rotate_secret(
+    session: AsyncSession,
+    cipher: Cipher,
+    endpoint_id: UUID,
+    overlap_seconds: float = OVERLAP_SECONDS,
+    tenant: str | None = None,
+) -> Rotated:
+    """A new secret; requests carry both signatures until the overlap ends."""
+    if not 0 <= overlap_seconds <= MAX_OVERLAP_SECONDS:
+        raise BadRequest(
+            f"overlap_seconds: {overlap_seconds:g}; 0 to {MAX_OVERLAP_SECONDS:g} is allowed"
+        )
+    await living(session, endpoint_id, tenant)
+    mine = s.endpoint_id == endpoint_id
+    await session.execute(delete(endpoint_secrets).where(mine, s.expires_at <= db_now()))
+    count = select(func.count()).select_from(endpoint_secrets).where(mine)
+    if (await session.execute(count)).scalar_one() >= MAX_SECRETS:
+        raise Conflict(
+            f"endpoint {endpoint_id} has {MAX_SECRETS} secrets that still sign",
+            hint="wait until the overlap of an earlier rotation ends",
+        )
+    old = update(endpoint_secrets).where(mine, s.expires_at.is_(None))
+    ended = await session.execute(
+        old.values(expires_at=db_now_plus(overlap_seconds)).returning(s.expires_at)
+    )
+    secret = new_secret()
+    await _add_secret(session, cipher, endpoint_id, secret)
+    await change(session, endpoint_id)
+    return Rotated(secret, ended.scalar_one())
+
+
+async def _add_secret(
+    session: AsyncSession, cipher: Cipher, endpoint_id: UUID, secret: str
+) -> None:
+    ciphertext = cipher.encrypt(decode_secret(secret))
+    row = {"id": uuid7(), "endpoint_id": endpoint_id, "ciphertext": ciphertext}
+    await session.execute(insert(endpoint_secrets).values(row))

@@ -1,0 +1,88 @@
+"""From the rows of an endpoint to what a request needs: URL parsed, keys decrypted, policy read.
+
+Invariant: an endpoint that can't be used is a `Deferred` that parks the message with the reason,
+never an exception and never a guess: a policy that can't be read is not replaced by the default.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import structlog
+from sqlalchemy import and_, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.cipher import Cipher, UndecryptableError
+from app.config import Settings
+from app.db.dialect import db_now
+from app.outbox.message import Deferred, ParkedReason
+from app.outbox.policy import RetryPolicy
+from app.webhooks.endpoint import policy_of
+from app.webhooks.sender import Target
+from app.webhooks.tables import endpoint_secrets, endpoints
+
+DELETED = Deferred("the endpoint is deleted", park=ParkedReason.ENDPOINT_DELETED)
+DISABLED = Deferred("the endpoint is disabled", park=ParkedReason.ENDPOINT_DISABLED)
+BROKEN = Deferred("the endpoint's stored data can't be used", park=ParkedReason.UNDELIVERABLE)
+
+logger = structlog.get_logger("app.webhooks")
+
+e, s = endpoints.c, endpoint_secrets.c
+Rows = Sequence[Any]  # of `read_rows`
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An endpoint that can be sent to."""
+
+    endpoint_id: UUID
+    version: int
+    secret_ids: tuple[UUID, ...]
+    target: Target
+    keys: tuple[bytes, ...]  # the current secret first
+    policy: RetryPolicy
+
+
+async def read_rows(session: AsyncSession, ids: Sequence[UUID]) -> dict[UUID, Rows]:
+    """Of each endpoint one row for each secret that signs now, the current one first."""
+    signing = and_(s.endpoint_id == e.id, or_(s.expires_at.is_(None), s.expires_at > db_now()))
+    columns = (e.id, e.url, e.status, e.version, e.timeout_seconds, e.retry)
+    query = (
+        select(*columns, s.id.label("secret_id"), s.ciphertext)
+        .select_from(endpoints.outerjoin(endpoint_secrets, signing))
+        .where(e.id.in_(ids))
+        .order_by(e.id, s.expires_at.is_not(None), s.id.desc())
+    )
+    rows = (await session.execute(query)).all()
+    return {key: list(group) for key, group in groupby(rows, lambda row: row.id)}
+
+
+def is_current(ready: Ready, rows: Rows) -> bool:
+    """Whether `rows` say nothing that `ready` does not know."""
+    return ready.version == rows[0].version and ready.secret_ids == _secret_ids(rows)
+
+
+def prepare(rows: Rows, cipher: Cipher, settings: Settings) -> Ready | Deferred:
+    """What a request to this endpoint needs, whether it is enabled or disabled."""
+    if not rows or rows[0].status == "deleted":
+        return DELETED
+    first = rows[0]
+    try:
+        target = Target.of(
+            first.url,
+            total_seconds=first.timeout_seconds or settings.request_timeout_seconds,
+            connect_seconds=settings.connect_timeout_seconds,
+        )
+        keys = tuple(cipher.decrypt(row.ciphertext) for row in rows)
+        policy = policy_of(first.retry)
+    except (UndecryptableError, msgspec.ValidationError, ValueError, TypeError) as error:
+        logger.error("endpoint is unusable", endpoint=str(first.id), error=str(error)[:200])
+        return BROKEN
+    return Ready(first.id, first.version, _secret_ids(rows), target, keys, policy)
+
+
+def _secret_ids(rows: Rows) -> tuple[UUID, ...]:
+    return tuple(row.secret_id for row in rows)

@@ -1,0 +1,286 @@
+"""Endpoints as people manage them: rules at write, tenants, secrets, versions."""
+
+from uuid import UUID
+
+import msgspec
+import pytest
+from sqlalchemy import func, select, update
+
+from app.cipher import Cipher
+from app.errors import BadRequest, Conflict, NotFound
+from app.ids import uuid7
+from app.outbox.message import webhook_destination
+from app.outbox.policy import DEFAULT_POLICY, Exponential, Ladder
+from app.outbox.tables import subscriptions
+from app.webhooks.endpoint import EndpointCreate, EndpointUpdate
+from app.webhooks.endpoints import (
+    create_endpoint,
+    delete_endpoint,
+    disable_endpoint,
+    disable_gone,
+    enable_endpoint,
+    get_endpoint,
+    list_endpoints,
+    rotate_secret,
+    update_endpoint,
+)
+from app.webhooks.signing import decode_secret
+from app.webhooks.tables import endpoint_secrets, endpoints
+from tests.conftest import SECRET
+
+CIPHER = Cipher(SECRET)
+
+
+async def make(database, settings, tenant: str = "", **fields):
+    given = {"url": "https://example.com/hook", "types": ["order.*"]} | fields
+    async with database.transaction() as session:
+        return await create_endpoint(session, CIPHER, settings, EndpointCreate(**given), tenant)
+
+
+async def count(database, table) -> int:
+    async with database.read() as session:
+        return (await session.execute(select(func.count()).select_from(table))).scalar_one()
+
+
+async def version_of(database, endpoint_id: UUID) -> int:
+    async with database.read() as session:
+        query = select(endpoints.c.version).where(endpoints.c.id == endpoint_id)
+        return (await session.execute(query)).scalar_one()
+
+
+async def test_a_new_endpoint_shows_its_secret_once_and_stores_it_encrypted(database, settings):
+    """The secret is in the answer to the creation and nowhere else in clear."""
+    made = await make(database, settings, description="shop", types=["b.*", "a", "a"])
+    assert made.types == ("a", "b.*")
+    assert (made.status, made.retry, made.timeout_seconds) == ("enabled", DEFAULT_POLICY, None)
+    async with database.read() as session:
+        shown = await get_endpoint(session, made.id)
+        stored = (await session.execute(select(endpoint_secrets.c.ciphertext))).scalar_one()
+    assert not hasattr(shown, "secret")
+    assert decode_secret(made.secret) not in stored
+    assert CIPHER.decrypt(stored) == decode_secret(made.secret)
+    assert shown.created_at.tzinfo is not None
+
+
+BAD_FIELDS = [
+    {"url": "file:///etc/passwd"},
+    {"url": "https://user:pass@example.com/"},
+    {"url": "https://example.com/" + "a" * 2000},
+    {"url": "https://169.254.169.254/latest"},
+    {"types": []},
+    {"types": ["order.*.x"]},
+    {"types": ["a"] * 101},
+    {"description": "x" * 501},
+    {"description": "nul \x00"},
+    {"timeout_seconds": 0.0},
+    {"timeout_seconds": -1.0},
+    {"timeout_seconds": 58.1},
+    {"timeout_seconds": float("nan")},
+    {"timeout_seconds": float("inf")},
+    {"retry": Exponential(base_seconds=0.0)},
+    {"retry": Exponential(base_seconds=10.0, cap_seconds=5.0)},
+    {"retry": Exponential(attempts=0)},
+    {"retry": Exponential(attempts=101)},
+    {"retry": Exponential(jitter=1.5)},
+    {"retry": Exponential(jitter=float("nan"))},
+    {"retry": Exponential(max_age_seconds=0.0)},
+    {"retry": Ladder(delays_seconds=())},
+    {"retry": Ladder(delays_seconds=(5.0, -1.0))},
+    {"retry": Ladder(delays_seconds=(5.0, float("inf")))},
+]
+
+
+@pytest.mark.parametrize("fields", BAD_FIELDS, ids=lambda f: str(f)[:60])
+async def test_a_field_that_breaks_a_rule_is_refused_by_name(database, settings, fields):
+    """At creation and at change alike, and nothing is stored."""
+    good = await make(database, settings)
+    (name,) = fields
+    with pytest.raises(BadRequest, match=name.removesuffix("_seconds")):
+        await make(database, settings, **fields)
+    with pytest.raises(BadRequest):
+        async with database.transaction() as session:
+            await update_endpoint(session, settings, good.id, EndpointUpdate(**fields))
+    assert await count(database, endpoints) == 1
+    assert await version_of(database, good.id) == 1
+
+
+async def test_the_longest_timeout_is_the_lease_less_its_margin(database, settings):
+    """58 s under a lease of 60 s is allowed; a request may not outlive its lease."""
+    assert (await make(database, settings, timeout_seconds=58.0)).timeout_seconds == 58.0
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Exponential(base_seconds=1, cap_seconds=60, attempts=3, jitter=0, max_age_seconds=3600),
+        Ladder(delays_seconds=(60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)),
+    ],
+)
+async def test_a_policy_comes_back_as_it_was_given(database, settings, policy):
+    """Both kinds survive the round trip; null goes back to the default."""
+    made = await make(database, settings, retry=policy)
+    assert made.retry == policy
+    async with database.transaction() as session:
+        back = await update_endpoint(session, settings, made.id, EndpointUpdate(retry=None))
+    assert back.retry == DEFAULT_POLICY
+
+
+def test_a_policy_with_an_unknown_field_or_kind_is_refused():
+    """Nothing malformed is replaced silently by a schedule that the owner doesn't know."""
+    for retry in ({"kind": "exponential", "atempts": 3}, {"kind": "linear"}, {"attempts": 3}):
+        body = msgspec.json.encode({"url": "https://example.com", "types": ["a"], "retry": retry})
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.json.decode(body, type=EndpointCreate)
+
+
+async def test_a_change_keeps_what_is_left_out_and_raises_the_version(database, settings):
+    """PATCH semantics; the version tells relays."""
+    made = await make(database, settings, description="old", timeout_seconds=5.0)
+    wanted = EndpointUpdate(url="https://example.org/new", types=["x.y"])
+    async with database.transaction() as session:
+        changed = await update_endpoint(session, settings, made.id, wanted)
+    assert (changed.url, changed.types) == ("https://example.org/new", ("x.y",))
+    assert (changed.description, changed.timeout_seconds) == ("old", 5.0)
+    assert await version_of(database, made.id) == 2
+
+
+async def test_another_tenants_endpoint_looks_as_if_it_did_not_exist(database, settings):
+    """Every function, every id; '' is a tenant of its own, not a wildcard."""
+    mine = await make(database, settings, tenant="acme")
+    for other in ("", "acm", "ACME", "other"):
+        async with database.transaction() as session:
+            for attempt in (
+                get_endpoint(session, mine.id, other),
+                update_endpoint(session, settings, mine.id, EndpointUpdate(), other),
+                disable_endpoint(session, mine.id, "x", other),
+                enable_endpoint(session, mine.id, other),
+                delete_endpoint(session, mine.id, other),
+                rotate_secret(session, CIPHER, mine.id, 60, other),
+                list_endpoints(session, other, before=mine.id),
+            ):
+                with pytest.raises(NotFound):
+                    await attempt
+            assert await list_endpoints(session, other) == []
+    async with database.read() as session:
+        assert [x.id for x in await list_endpoints(session, "acme")] == [mine.id]
+        assert [x.id for x in await list_endpoints(session)] == [mine.id]
+
+
+async def test_an_unknown_id_is_not_found(database):
+    """For an operator too."""
+    async with database.transaction() as session:
+        with pytest.raises(NotFound, match="there is no endpoint"):
+            await disable_endpoint(session, uuid7(), "x")
+
+
+async def test_lists_page_by_the_last_id(database, settings):
+    """Newest first; a page starts before the last id of the one before."""
+    made = [(await make(database, settings)).id for _ in range(5)]
+    async with database.read() as session:
+        first = await list_endpoints(session, limit=3)
+        rest = await list_endpoints(session, limit=3, before=first[-1].id)
+    assert sorted([x.id for x in first + rest]) == sorted(made)
+    assert len(rest) == 2
+
+
+async def test_disable_and_enable_are_repeatable_and_keep_the_first_reason(database, settings):
+    """Doing it twice changes nothing the second time."""
+    made = await make(database, settings)
+    async with database.transaction() as session:
+        once = await disable_endpoint(session, made.id, "paused by Ada")
+        twice = await disable_endpoint(session, made.id, "again")
+    assert (once.status, once.disabled_reason) == ("disabled", "paused by Ada")
+    assert once == twice
+    assert once.disabled_at is not None
+    async with database.transaction() as session:
+        await enable_endpoint(session, made.id)
+        back = await enable_endpoint(session, made.id)
+    assert (back.status, back.disabled_reason, back.disabled_at) == ("enabled", None, None)
+    assert await version_of(database, made.id) == 3
+
+
+async def test_deleting_erases_secrets_and_subscriptions_but_not_the_row(database, settings):
+    """The row explains old messages; it can't come back to life."""
+    made = await make(database, settings)
+    async with database.transaction() as session:
+        await delete_endpoint(session, made.id)
+        gone = await delete_endpoint(session, made.id)
+        assert await list_endpoints(session) == []
+        assert [x.id for x in await list_endpoints(session, deleted=True)] == [made.id]
+        for attempt in (
+            enable_endpoint(session, made.id),
+            disable_endpoint(session, made.id, "x"),
+            rotate_secret(session, CIPHER, made.id),
+            update_endpoint(session, settings, made.id, EndpointUpdate(description="x")),
+        ):
+            with pytest.raises(Conflict, match="deleted"):
+                await attempt
+    assert (gone.status, gone.types) == ("deleted", ())
+    assert await count(database, endpoint_secrets) == 0
+    assert await count(database, subscriptions) == 0
+
+
+async def test_gone_disables_only_what_was_not_changed_meanwhile(database, settings):
+    """A 410 from the old URL must not disable an endpoint that has been moved since."""
+    made = await make(database, settings)
+    async with database.transaction() as session:
+        await update_endpoint(session, settings, made.id, EndpointUpdate(url="https://example.net"))
+        assert not await disable_gone(session, made.id, 1)
+        assert await disable_gone(session, made.id, 2)
+        assert (await get_endpoint(session, made.id)).disabled_reason == "it answered 410 Gone"
+
+
+async def test_a_rotation_keeps_the_old_secret_until_the_overlap_ends(database, settings):
+    """The new secret has no end; the old one has."""
+    made = await make(database, settings)
+    async with database.transaction() as session:
+        rotated = await rotate_secret(session, CIPHER, made.id, 3600)
+    assert rotated.secret != made.secret
+    async with database.read() as session:
+        query = select(endpoint_secrets.c.ciphertext, endpoint_secrets.c.expires_at)
+        ends = {CIPHER.decrypt(c): end for c, end in await session.execute(query)}
+    assert ends == {
+        decode_secret(made.secret): rotated.old_secret_until,
+        decode_secret(rotated.secret): None,
+    }
+
+
+async def test_rotations_without_end_are_refused_and_ended_secrets_are_erased(database, settings):
+    """At most five signatures on a request; an ended secret goes at the next rotation."""
+    made = await make(database, settings)
+    async with database.transaction() as session:
+        for _ in range(4):
+            await rotate_secret(session, CIPHER, made.id, 3600)
+        with pytest.raises(Conflict, match="5 secrets"):
+            await rotate_secret(session, CIPHER, made.id, 3600)
+        past = update(endpoint_secrets).where(endpoint_secrets.c.expires_at.is_not(None))
+        await session.execute(past.values(expires_at=made.created_at))
+        await rotate_secret(session, CIPHER, made.id, 0)
+    assert await count(database, endpoint_secrets) == 2
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), 30 * 86_400 + 1])
+async def test_an_overlap_out_of_range_is_refused(database, settings, seconds):
+    """Zero to thirty days."""
+    made = await make(database, settings)
+    with pytest.raises(BadRequest, match="overlap_seconds"):
+        async with database.transaction() as session:
+            await rotate_secret(session, CIPHER, made.id, seconds)
+
+
+async def test_an_endpoint_made_in_a_failed_transaction_does_not_exist(database, settings):
+    """Row, subscriptions and secret commit together or not at all."""
+    wanted = EndpointCreate(url="https://example.com", types=["a"])
+    with pytest.raises(RuntimeError, match="later"):
+        async with database.transaction() as session:
+            await create_endpoint(session, CIPHER, settings, wanted, "")
+            raise RuntimeError("later")
+    assert [await count(database, t) for t in (endpoints, subscriptions, endpoint_secrets)] == [
+        0
+    ] * 3
+
+
+def test_the_destination_of_an_endpoint_carries_its_id():
+    """`webhook:<id>`."""
+    endpoint_id = uuid7()
+    assert webhook_destination(endpoint_id) == f"webhook:{endpoint_id}"
