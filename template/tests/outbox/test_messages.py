@@ -1,0 +1,234 @@
+"""A person's half: look, retry, dismiss, erase; each tenant sees its own."""
+
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+from sqlalchemy import insert
+
+from app.db.engine import Database
+from app.errors import BadRequest, Conflict, NotFound
+from app.outbox.message import (
+    Delivered,
+    ErrorKind,
+    Failed,
+    ParkedReason,
+    Response,
+    Result,
+    Status,
+    webhook_destination,
+)
+from app.outbox.messages import (
+    MessageFilter,
+    dismiss,
+    erase,
+    get_message,
+    list_messages,
+    retry,
+    retry_all,
+    stats,
+)
+from app.outbox.policy import Park, Sent
+from app.outbox.store import Settlement, Store, Wanted
+from app.webhooks.tables import endpoints
+from tests.outbox.factories import A, database_clock, given_destination, given_events, message_rows
+
+FAILED = Failed(ErrorKind.STATUS, "answered 404", Response(404, b"X: y\r\n", b"no\xff"))
+
+
+async def given_parked(
+    database: Database, count: int = 1, destination: str = A, tenant: str = ""
+) -> list[UUID]:
+    """Parked messages of a destination, oldest first."""
+    await given_destination(database, destination, tenant)
+    await given_events(database, count, tenant=tenant)
+    store = Store(database)
+    claims = (await store.claim([Wanted(destination, count)])).claims
+    park = Park(ParkedReason.REJECTED)
+    batch = [Settlement(Result(claim, FAILED, 1.0, 0.5), park) for claim in claims]
+    assert len(await store.settle(batch)) == count
+    await store.close()
+    return sorted(claim.message_id for claim in claims)
+
+
+async def given_endpoint(database: Database, status: str) -> UUID:
+    endpoint_id = uuid4()
+    async with database.transaction() as session:
+        values = {"id": endpoint_id, "tenant": "", "url": "http://x", "status": status}
+        await session.execute(insert(endpoints).values(**values))
+    return endpoint_id
+
+
+async def test_a_list_pages_newest_first(database: Database):
+    """Every message once, the newest first; the last page has no cursor."""
+    await given_destination(database)
+    await given_events(database, 5)
+    seen, cursor, pages = [], None, 0
+    while pages == 0 or cursor is not None:
+        async with database.read() as session:
+            page = await list_messages(session, MessageFilter(), 2, cursor)
+        seen += [item.id for item in page.items]
+        cursor, pages = page.next_cursor, pages + 1
+    assert seen == [row["id"] for row in reversed(await message_rows(database))]
+    assert pages == 3
+
+
+async def test_each_filter_narrows_the_list(database: Database):
+    """Status, type and pattern, endpoint, tenant, reason."""
+    endpoint_id = await given_endpoint(database, "enabled")
+    [parked] = await given_parked(database, 1, webhook_destination(endpoint_id))
+    await given_destination(database, "test:other", tenant="t", patterns=["a_b.c"])
+    await given_events(database, 1, event_type="a_b.c", tenant="t")
+    other = next(r["id"] for r in await message_rows(database) if r["id"] != parked)
+    cases = {
+        MessageFilter(status=Status.PARKED): [parked],
+        MessageFilter(status=Status.PENDING): [other],
+        MessageFilter(status=Status.SENT): [],
+        MessageFilter(type="order.paid"): [parked],
+        MessageFilter(type="order.*"): [parked],
+        MessageFilter(type="a_b.*"): [other],
+        MessageFilter(type="a.*"): [],
+        MessageFilter(type="*"): [other, parked],
+        MessageFilter(endpoint_id=endpoint_id): [parked],
+        MessageFilter(tenant="t"): [other],
+        MessageFilter(tenant=""): [parked],
+        MessageFilter(reason=ParkedReason.REJECTED): [parked],
+        MessageFilter(reason=ParkedReason.GONE): [],
+    }
+    async with database.read() as session:
+        for wanted, expected in cases.items():
+            found = [item.id for item in (await list_messages(session, wanted)).items]
+            assert found == expected, wanted
+        for bad in (MessageFilter(type="\x00"), MessageFilter(tenant="\x00")):
+            with pytest.raises(BadRequest):
+                await list_messages(session, bad)
+
+
+async def test_one_message_shows_its_attempts_and_its_body(database: Database):
+    """Exactly the fields of the API; a body that is no UTF-8 is shown all the same."""
+    [parked] = await given_parked(database)
+    async with database.read() as session:
+        shown = msgspec.to_builtins(await get_message(session, parked))
+    assert list(shown) == [
+        "id", "event_id", "type", "tenant", "destination", "endpoint_id", "status", "attempts",
+        "available_at", "parked_reason", "last_error", "created_at", "sent_at",
+        "attempt_log", "body",
+    ]  # fmt: skip
+    assert shown["body"]["data"] == {"number": 0}
+    [attempt] = shown["attempt_log"]
+    assert (attempt["number"], attempt["outcome"], attempt["status_code"]) == (1, "failed", 404)
+    assert (attempt["response_head"], attempt["response_body"]) == ("X: y\r\n", "no\ufffd")
+
+
+async def test_another_tenants_message_looks_as_if_there_were_none(database: Database):
+    """A foreign id, an unknown id and a foreign cursor get the same answer, for each act."""
+    [parked] = await given_parked(database, tenant="mine")
+    acts = [get_message, retry, erase, lambda s, i, t: dismiss(s, i, "r", t)]
+    async with database.transaction() as session:
+        for act in acts:
+            for tenant in ("other", ""):
+                with pytest.raises(NotFound, match="there is no message"):
+                    await act(session, parked, tenant)
+            with pytest.raises(NotFound, match="there is no message"):
+                await act(session, uuid4(), None)
+        assert (await list_messages(session, MessageFilter(tenant=""))).items == []
+        for cursor in (str(parked), "nonsense", "\x00"):
+            with pytest.raises(NotFound, match="cursor"):
+                await list_messages(session, MessageFilter(tenant=""), cursor=cursor)
+        report = await retry_all(session, MessageFilter(tenant="other"))
+        assert (report.matched, report.retried) == (0, 0)
+
+
+async def test_a_retry_keeps_the_id_and_the_numbering_and_starts_the_ladder_anew(
+    database: Database,
+):
+    """Pending at once, its destination woken; the last error stays to be read."""
+    [parked] = await given_parked(database)
+    woken: list[frozenset[str]] = []
+    database.on_commit.append(woken.append)
+    async with database.transaction() as session:
+        message = await retry(session, parked)
+    assert (message.id, message.status, message.attempts) == (parked, Status.PENDING, 1)
+    assert (message.parked_reason, message.last_error) == (None, "answered 404")
+    assert woken == [frozenset({A})]
+    store = Store(database)
+    now = await database_clock(database) + timedelta(seconds=10)
+    [claim] = (await store.claim([Wanted(A, 1)], now)).claims
+    assert (claim.message_id, claim.attempt, claim.rung) == (parked, 2, 1)
+    assert 8 < claim.age_seconds < 15
+    await store.settle([Settlement(Result(claim, Delivered(), 1, 1), Sent())], now)
+    await store.close()
+    async with database.transaction() as session:
+        with pytest.raises(Conflict, match="is sent; only a parked one can be retried"):
+            await retry(session, parked)
+
+
+@pytest.mark.parametrize(("status", "hint"), [("disabled", "endpoints enable"), ("deleted", "dis")])
+async def test_a_message_of_a_closed_endpoint_is_not_retried(database: Database, status, hint):
+    """409 with what to do; all at once leaves it out and counts it as matched."""
+    endpoint_id = await given_endpoint(database, status)
+    [closed] = await given_parked(database, 1, webhook_destination(endpoint_id))
+    async with database.transaction() as session:
+        with pytest.raises(Conflict, match=f"its endpoint is {status}") as refused:
+            await retry(session, closed)
+    assert refused.value.hint.startswith(hint) or hint in refused.value.hint
+    [other] = await given_parked(database, 1, "test:other", tenant="t")
+    async with database.transaction() as session:
+        report = await retry_all(session, MessageFilter())
+    assert (report.matched, report.retried) == (2, 1)
+    states = {r["id"]: r["status"] for r in await message_rows(database)}
+    assert states == {closed: "parked", other: "pending"}
+
+
+async def test_a_dry_run_counts_and_changes_nothing(database: Database):
+    """Only what the filter matches."""
+    await given_parked(database, 3)
+    before = await message_rows(database)
+    async with database.transaction() as session:
+        report = await retry_all(session, MessageFilter(type="order.*"), dry_run=True)
+        assert (report.matched, report.retried) == (3, 0)
+        assert (await retry_all(session, MessageFilter(type="other.*"))).matched == 0
+    assert await message_rows(database) == before
+
+
+async def test_a_dismissed_message_is_closed_for_good(database: Database):
+    """Not delivered, not retried, with a reason."""
+    [parked] = await given_parked(database)
+    async with database.transaction() as session:
+        with pytest.raises(BadRequest, match="reason: it is empty"):
+            await dismiss(session, parked, "  ")
+        assert (await dismiss(session, parked, "handled by phone")).status is Status.DISMISSED
+        with pytest.raises(Conflict, match="is dismissed"):
+            await retry(session, parked)
+        with pytest.raises(Conflict, match="is dismissed"):
+            await dismiss(session, parked, "again")
+
+
+async def test_stats_count_by_status_and_tell_the_oldest_age(database: Database):
+    """For one tenant or for all."""
+    async with database.read() as session:
+        assert (await stats(session)).oldest_pending_seconds is None
+    await given_parked(database, 2, tenant="t")
+    await given_destination(database, "test:late")
+    await given_events(database, 3)
+    async with database.read() as session:
+        everything, one = await stats(session), await stats(session, "t")
+    assert (everything.pending, everything.parked, everything.sent) == (3, 2, 0)
+    assert everything.oldest_pending_seconds is not None
+    assert 0 <= everything.oldest_pending_seconds < 30
+    assert (one.pending, one.parked, one.oldest_pending_seconds) == (0, 2, None)
+
+
+async def test_erase_leaves_the_event_without_its_data(database: Database):
+    """Refused while it could still be delivered; then body and answers are gone, the log stays."""
+    [parked] = await given_parked(database)
+    async with database.transaction() as session:
+        with pytest.raises(Conflict, match="is parked: erasing would deliver nothing"):
+            await erase(session, parked)
+        await dismiss(session, parked, "r")
+        await erase(session, parked)
+        shown = await get_message(session, parked)
+    assert shown.body["type"] == "order.paid"
+    assert shown.body["data"] is None
+    assert [(a.number, a.response_body) for a in shown.attempt_log] == [(1, None)]
