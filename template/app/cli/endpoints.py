@@ -1,15 +1,113 @@
-"""`endpoints`: where webhooks go, for which event types."""
+"""`endpoints`: where webhooks go, for which event types. What they do is in `endpoint_work.py`."""
+
+from typing import Annotated
 
 import typer
 
+from app.cli.options import EndpointId, Json, OwnTenant, Tenant, Yes
+from app.cli.runtime import wait_for
+
 commands = typer.Typer(help="Webhook endpoints.", no_args_is_help=True)
 
+Types = Annotated[
+    list[str],
+    typer.Option(metavar="PATTERN", help="Which events: order.paid, 'order.*', '*'; repeatable."),
+]
 
-@commands.callback()
-def _x() -> None:
-    pass
+
+@commands.command()
+def add(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where the webhooks go.")],
+    types: Types,
+    tenant: OwnTenant = "",
+    description: Annotated[str, typer.Option(metavar="TEXT", help="Whose it is.")] = "",
+    timeout_seconds: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="One request; default: APP_REQUEST_TIMEOUT_SECONDS."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Add an endpoint; its secret is shown now and never again."""
+    from app.cli.endpoint_work import create
+    from app.webhooks.endpoint import EndpointCreate
+
+    patterns = [part.strip() for text in types for part in text.split(",")]
+    wanted = EndpointCreate(
+        url=url, types=patterns, description=description, timeout_seconds=timeout_seconds
+    )
+    wait_for(create(wanted, tenant, as_json=as_json))
 
 
 @commands.command("list")
-def list_() -> None:
-    pass
+def list_(tenant: Tenant = None, as_json: Json = False) -> None:
+    """List the endpoints; never their secrets."""
+    from app.cli.endpoint_work import print_all
+
+    wait_for(print_all(tenant, as_json=as_json))
+
+
+@commands.command()
+def show(endpoint_id: EndpointId, as_json: Json = False) -> None:
+    """Show one endpoint."""
+    from app.cli.endpoint_work import print_one
+
+    wait_for(print_one(endpoint_id, as_json=as_json))
+
+
+@commands.command("test")
+def ping(endpoint_id: EndpointId, as_json: Json = False) -> None:
+    """Send one signed ping and explain the answer.
+
+    Exit 1 if it was not taken. Nothing is stored and nothing is tried again.
+    """
+    from app.cli.endpoint_work import ping as work
+
+    wait_for(work(endpoint_id, as_json=as_json))
+
+
+@commands.command()
+def rotate(
+    endpoint_id: EndpointId,
+    overlap_seconds: Annotated[
+        float, typer.Option(metavar="S", help="How long the old secret signs as well.")
+    ] = 86_400,
+    as_json: Json = False,
+) -> None:
+    """Make a new secret; both sign until the overlap ends."""
+    from app.cli.endpoint_work import rotate as work
+
+    wait_for(work(endpoint_id, overlap_seconds, as_json=as_json))
+
+
+@commands.command()
+def disable(
+    endpoint_id: EndpointId,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why; shown to whoever looks.")
+    ] = "disabled by hand",
+    as_json: Json = False,
+) -> None:
+    """Stop sending; what is pending is parked."""
+    from app.cli.endpoint_work import disable as work
+
+    wait_for(work(endpoint_id, reason, as_json=as_json))
+
+
+@commands.command()
+def enable(endpoint_id: EndpointId, as_json: Json = False) -> None:
+    """Send again; what was parked meanwhile waits for `retry`."""
+    from app.cli.endpoint_work import enable as work
+
+    wait_for(work(endpoint_id, as_json=as_json))
+
+
+@commands.command()
+def delete(endpoint_id: EndpointId, yes: Yes = False, as_json: Json = False) -> None:
+    """Delete for good: secrets go, what is pending is parked."""
+    from app.cli.endpoint_work import delete as work
+    from app.cli.output import confirm
+    from app.cli.runtime import settings_of_command
+
+    settings_of_command()
+    confirm(f"Delete endpoint {endpoint_id} and its secrets for ever?", yes=yes)
+    wait_for(work(endpoint_id, as_json=as_json))

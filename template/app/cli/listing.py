@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from app.cli.output import columns, inert, note, print_items, print_json, print_record
+from app.cli.output import columns, note, print_items, print_json, print_record
 from app.cli.runtime import open_database, settings_of_command
 from app.outbox.messages import MessageFilter, get_message, list_messages
 
@@ -33,4 +33,5 @@ async def print_message(message_id: UUID, *, as_json: bool) -> None:
     print_record(message, as_json=False, leave_out=("attempt_log", "body"))
     print("\nattempts")
     print_items(message.attempt_log, SHOWN_ATTEMPTS, as_json=False)
-    print(f"\nbody\n{inert(str(message.body))}", flush=True)
+    print("\nbody")
+    print_json(message.body)

@@ -5,12 +5,14 @@ from uuid import UUID
 
 import typer
 
+from app.outbox.message import ParkedReason
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, change nothing.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
 Type = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="Only this event type: order.paid.")
+    str | None, typer.Option("--type", metavar="PATTERN", help="Only such events: 'order.*'.")
 ]
 EndpointFilter = Annotated[
     UUID | None, typer.Option("--endpoint", metavar="ID", help="Only messages of this endpoint.")
@@ -19,10 +21,8 @@ Tenant = Annotated[
     str | None, typer.Option(metavar="T", help="Only this tenant; '' is a tenant of its own.")
 ]
 OwnTenant = Annotated[str, typer.Option("--tenant", metavar="T", help="The tenant it belongs to.")]
-Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="R", help="Only messages parked for this reason.")
-]
-Limit = Annotated[int, typer.Option(min=1, max=500, help="At most this many.")]
+Reason = Annotated[ParkedReason | None, typer.Option(help="Only messages parked for this reason.")]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="At most this many.")]
 Cursor = Annotated[
     str | None, typer.Option(metavar="C", help="Go on after the page that gave this cursor.")
 ]

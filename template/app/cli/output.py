@@ -39,8 +39,8 @@ def note(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document."""
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), flush=True)
+    """One JSON document; JSON escapes ASCII control characters, `inert` the others."""
+    print(inert(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()), flush=True)
 
 
 def print_items(
@@ -104,7 +104,12 @@ def cell(value: Any) -> str:
 
 def inert(text: str) -> str:
     """The text with each control character but the newline as a visible escape."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def confirm(question: str, *, yes: bool) -> None:

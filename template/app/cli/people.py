@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 import typer
+from msgspec import to_builtins
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.api.audit import audit
@@ -67,11 +68,8 @@ async def retry_matching(wanted: MessageFilter, *, dry_run: bool, as_json: bool)
     ):
         report = await retry_all(session, wanted, dry_run)
         if not dry_run:
-            await audit(
-                session, actor(), "message.retry", "all", retried=report.retried,
-                type=wanted.type, reason=wanted.reason, tenant=wanted.tenant,
-                endpoint_id=None if wanted.endpoint_id is None else str(wanted.endpoint_id),
-            )  # fmt: skip
+            detail = {"filter": to_builtins(wanted), "retried": report.retried}
+            await audit(session, actor(), "message.retry", "filter", **detail)
     if as_json:
         print_json(report)
     elif dry_run:

@@ -1,0 +1,88 @@
+"""`endpoints`: added, looked at, tested, rotated, disabled, deleted."""
+
+from tests.cli.command import Project, assert_sentence
+from tests.cli.seed import audited
+from tests.support.receiver import Answer, receiver_in_thread
+
+URL = "https://example.com/hooks"
+
+
+def test_add_prints_id_and_secret_and_nothing_shows_the_secret_again(project: Project):
+    """The patterns may be given one by one or with commas."""
+    made = project.json(
+        "endpoints", "add", URL, "--types", "order.*,stock.low", "--types", "user.created"
+    )
+    assert made["secret"].startswith("whsec_")
+    assert made["types"] == ["order.*", "stock.low", "user.created"]
+    assert (made["status"], made["tenant"]) == ("enabled", "")
+    (item,) = project.json("endpoints", "list")["items"]
+    assert item["id"] == made["id"]
+    assert "secret" not in item
+    assert made["secret"] not in project.ok("endpoints", "show", made["id"], "--json")
+    assert audited(project)[0][1:] == ("endpoint.create", made["id"])
+
+
+def test_a_bad_endpoint_is_refused_with_the_rule(embedded: Project):
+    """Exit 1 with a sentence, nothing stored."""
+    for url, types, words in (
+        ("file:///etc/passwd", "*", "file"),
+        ("https://user:pw@example.com/", "*", "credentials"),
+        ("http://169.254.169.254/latest", "*", "169.254.169.254"),
+        (URL, "a b", "'a b'"),
+        (URL + "x" * 2000, "*", "2,000"),
+    ):
+        done = embedded.run("endpoints", "add", url, "--types", types)
+        assert done.returncode == 1, (url, done.stderr)
+        assert done.stdout == ""
+        assert "Traceback" not in done.stderr
+        assert words in done.stderr
+    assert embedded.json("endpoints", "list") == {"items": []}
+
+
+def test_add_under_another_secret_key_is_refused(embedded: Project):
+    """A secret that the relay can't read must not be stored."""
+    embedded.ok("endpoints", "add", URL, "--types", "*")
+    done = embedded.run(
+        "endpoints", "add", URL, "--types", "*",
+        APP_SECRET_KEY="another-secret-of-the-test-suite-0123",
+    )  # fmt: skip
+    assert_sentence(done, 1, "APP_SECRET_KEY")
+    assert len(embedded.json("endpoints", "list")["items"]) == 1
+
+
+def test_rotate_shows_a_new_secret_and_until_when_the_old_one_signs(project: Project):
+    """The id stays."""
+    made = project.json("endpoints", "add", URL, "--types", "*")
+    rotated = project.json("endpoints", "rotate", made["id"], "--overlap-seconds", 3600)
+    assert rotated["secret"].startswith("whsec_")
+    assert rotated["secret"] != made["secret"]
+    assert rotated["old_secret_until"]
+
+
+def test_disable_enable_delete_say_what_changed(project: Project):
+    """And each is audited; delete asks."""
+    made = project.json("endpoints", "add", URL, "--types", "*")
+    done = project.run("endpoints", "disable", made["id"], "--reason", "moving")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"endpoint {made['id']} is disabled" in done.stderr
+    assert project.json("endpoints", "show", made["id"])["disabled_reason"] == "moving"
+    assert project.json("endpoints", "enable", made["id"])["status"] == "enabled"
+    assert_sentence(project.run("endpoints", "delete", made["id"]), 2, "--yes")
+    assert project.json("endpoints", "delete", made["id"], "--yes")["status"] == "deleted"
+    assert [action for _, action, _ in audited(project)] == [
+        "endpoint.create", "endpoint.disable", "endpoint.enable", "endpoint.delete",
+    ]  # fmt: skip
+
+
+def test_test_sends_one_signed_ping_and_explains_the_answer(project: Project):
+    """Exit 0 when it was taken, 1 when not; the words name the status."""
+    with receiver_in_thread() as receiver:
+        good = project.json("endpoints", "add", receiver.on("/good", Answer(204)), "--types", "*")
+        bad = project.json("endpoints", "add", receiver.on("/bad", Answer(404)), "--types", "*")
+        report = project.json("endpoints", "test", good["id"])
+        assert (report["delivered"], report["status_code"]) == (True, 204)
+        (request,) = receiver.wait_for(1)
+        assert request.verify(good["secret"])["type"] == "endpoint.test"
+        done = project.run("endpoints", "test", bad["id"])
+        assert done.returncode == 1
+        assert "404" in done.stdout

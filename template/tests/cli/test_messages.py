@@ -1,0 +1,109 @@
+"""`messages`: list, show, stats, erase."""
+
+from uuid import uuid4
+
+from tests.cli.command import Project, assert_sentence
+from tests.cli.seed import audited, parked, pending
+
+FIELDS = {
+    "id", "event_id", "type", "tenant", "destination", "endpoint_id", "status", "attempts",
+    "available_at", "parked_reason", "last_error", "created_at", "sent_at",
+}  # fmt: skip
+
+
+def test_list_prints_one_object_newest_first(project: Project):
+    """`{"items", "next_cursor"}` with the fields of the HTTP API; the cursor gives the rest."""
+    ids = pending(project, "order.created", "order.paid", "stock.low")
+    page = project.json("messages", "list", "--limit", 2)
+    assert [item["id"] for item in page["items"]] == [ids[2], ids[1]]
+    assert set(page["items"][0]) == FIELDS
+    rest = project.json("messages", "list", "--limit", 2, "--cursor", page["next_cursor"])
+    assert [item["id"] for item in rest["items"]] == [ids[0]]
+    assert rest["next_cursor"] is None
+
+
+def test_list_filters(project: Project):
+    """By state, type pattern and tenant; '' is a tenant of its own."""
+    waiting, _ = pending(project, "order.created", "stock.low", tenant="acme")
+    (dead,) = parked(project, "order.created")
+
+    def listed(*filters: str) -> list[str]:
+        return [item["id"] for item in project.json("messages", "list", *filters)["items"]]
+
+    assert listed("--status", "parked") == [dead]
+    assert listed("--type", "order.*", "--tenant", "acme") == [waiting]
+    assert listed("--tenant", "") == [dead]
+    assert listed("--endpoint", str(uuid4())) == []
+
+
+def test_into_a_pipe_a_table_is_tab_separated(embedded: Project):
+    """A program can cut it; ids are whole."""
+    (message,) = pending(embedded, "order.created")
+    heading, line = embedded.ok("messages", "list").splitlines()
+    assert heading.split("\t")[:2] == ["id", "type"]
+    assert line.split("\t")[:2] == [message, "order.created"]
+
+
+def test_show_adds_attempts_and_body(project: Project):
+    """JSON has them as fields, the other form as sections."""
+    (message,) = pending(project, "order.created", data={"total": "12.00"})
+    shown = project.json("messages", "show", message)
+    assert set(shown) == FIELDS | {"attempt_log", "body"}
+    assert shown["body"]["data"] == {"total": "12.00"}
+    text = project.ok("messages", "show", message)
+    assert '"total": "12.00"' in text
+    assert message in text
+
+
+def test_what_strangers_wrote_is_inert(embedded: Project):
+    """No escape sequence of a receiver or a publisher reaches the terminal."""
+    hostile = "\x1b[2J\x9b31m\u202e[red]text\n\ttwo"
+    (message,) = parked(embedded, "order.created", data=hostile, error=hostile)
+    for command in (["messages", "show", message], ["parked"], ["parked", "--json"]):
+        text = embedded.ok(*command)
+        assert not set(text) & {"\x1b", "\x9b", "\u202e"}
+        assert "[red]text" in text
+    shown = embedded.json("messages", "show", message)
+    assert (shown["last_error"], shown["body"]["data"]) == (hostile, hostile)
+
+
+def test_stats_counts_by_state(project: Project):
+    """Every state is there, also with 0."""
+    pending(project, "order.created", "order.paid")
+    parked(project, "stock.low", tenant="acme")
+    counted = project.json("messages", "stats")
+    age = counted.pop("oldest_pending_seconds")
+    assert counted == {"pending": 2, "claimed": 0, "sent": 0, "parked": 1, "dismissed": 0}
+    assert 0 <= age < 60
+
+
+def test_erase_replaces_the_body_for_ever(project: Project):
+    """A message that is over can lose its body; the act is audited, the body is not repeated."""
+    (message,) = parked(project, "order.created", data={"name": "Alice"})
+    assert_sentence(project.run("messages", "erase", message), 2, "--yes")
+    assert_sentence(project.run("messages", "erase", message, "--yes"), 1, "parked")
+    project.ok("dismiss", message, "--reason", "asked for by the person")
+    project.ok("messages", "erase", message, "--yes")
+    assert "Alice" not in project.ok("messages", "show", message, "--json")
+    assert audited(project)[-1][1:] == ("message.erase", message)
+
+
+def test_an_unknown_or_malformed_id_is_one_sentence(embedded: Project):
+    """Unknown: exit 1 with the id; malformed: a usage error, exit 2."""
+    unknown = str(uuid4())
+    done = embedded.run("messages", "show", unknown)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert unknown in done.stderr
+    done = embedded.run("messages", "show", "12")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_bad_filters_are_refused(embedded: Project):
+    """Exit 1 or 2, nothing on stdout."""
+    for filters in (["--type", "a b"], ["--status", "lost"], ["--cursor", "x"], ["--limit", "0"]):
+        done = embedded.run("messages", "list", *filters)
+        assert done.returncode in (1, 2), filters
+        assert done.stdout == ""
+        assert "Traceback" not in done.stderr
