@@ -17,7 +17,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.admin.gate import AnyRequest, form_field
 from app.admin.html import page, redirect
-from app.admin.queries import database_now, endpoint_infos, event_body, parked_groups, parked_times
+from app.admin.queries import (
+    COUNTED,
+    database_now,
+    endpoint_infos,
+    event_body,
+    parked_groups,
+    parked_times,
+)
 from app.admin.view import Filter, Row, fields_of, row_of
 from app.api.audit import audit
 from app.config import Settings
@@ -66,7 +73,8 @@ async def parked_list(
             request,
             "parked.html",
             rows=await _rows(session, found.items),
-            groups=groups,
+            total=sum(group.count for group in groups),
+            counted=COUNTED,
             filter=chosen,
             fields=fields_of(chosen, groups, infos),
             notice=await _notice(session, done),
