@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from scaffolder.answers import Answers
+from scaffolder.naming import normalised
 from scaffolder.packing import read_tree
 from scaffolder.questions import read_questions
 from scaffolder.source import open_snapshot
 from tools.file_list import read_stored, render
+from tools.pin import requirements
 
 from .conftest import ROOT
 
@@ -186,3 +189,15 @@ def test_the_template_s_project_file_is_toml_as_it_stands() -> None:
     """The repository reads the dependency lists in place."""
     text = (ROOT / "template" / "pyproject.toml.jinja").read_text("utf-8")
     assert tomllib.loads(text)["project"]["dependencies"]
+
+
+def test_every_dependency_is_pinned_within_its_range() -> None:
+    """`python -m tools.pin` refreshes the pins; a range without one would drift."""
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "template" / "constraints.txt").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    )
+    for line in requirements():
+        requirement = Requirement(line)
+        assert pins[normalised(requirement.name)] in requirement.specifier, line

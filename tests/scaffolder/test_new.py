@@ -162,6 +162,34 @@ def test_the_current_folder_is_filled(machine: Machine) -> None:
     assert "cd " not in made.err.partition("Next:")[2]
 
 
+def test_an_empty_folder_of_that_name_is_filled(machine: Machine) -> None:
+    """Whoever made the folder first keeps it, with its mode."""
+    (machine.work / "my-app").mkdir(mode=0o700)
+    project = machine.generate("my-app")
+    assert stat.S_IMODE(project.stat().st_mode) == 0o700
+    assert machine.git(project, "status", "--porcelain") == ""
+    assert list(project.glob(".scaffolder-*")) == []
+
+
+def test_a_private_umask_gives_a_project_that_others_can_read(machine: Machine) -> None:
+    """Modes come from the template: 644 and 755, and 600 for what is secret."""
+    done = subprocess.run(
+        [*SCAFFOLDER, "new", "my-app", "--yes", "--no-install", "--no-git"],
+        cwd=machine.work,
+        env=machine.env,
+        umask=0o077,
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b""
+    modes = {
+        stat.S_IMODE(path.stat().st_mode)
+        for path in (machine.work / "my-app").rglob("*")
+        if path.is_file() and path.name not in (".env", ".copier-answers.yml")
+    }
+    assert modes <= {0o644, 0o755}
+
+
 def test_a_fresh_repository_is_filled_and_left_to_its_owner(machine: Machine) -> None:
     """A clone of an empty repository counts as empty; the commit is its owner's."""
     folder = machine.work / "shop"
