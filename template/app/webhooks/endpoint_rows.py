@@ -30,7 +30,7 @@ async def list_endpoints(
     before: UUID | None = None,
     deleted: bool = False,
 ) -> list[Endpoint]:
-    """Endpoints, newest first, all or at most `limit`; `before` is the last id of the page before."""
+    """Endpoints, newest first, all or at most `limit`; `before` is the last id shown before."""
     query = select(endpoints).order_by(e.id.desc()).limit(limit)
     if tenant is not None:
         check_text("tenant", tenant, TENANT_LENGTH)

@@ -1,5 +1,6 @@
 """Endpoints as people manage them: rules at write, tenants, secrets, versions."""
 
+from contextlib import suppress
 from uuid import UUID
 
 import msgspec
@@ -271,13 +272,12 @@ async def test_an_overlap_out_of_range_is_refused(database, settings, seconds):
 async def test_an_endpoint_made_in_a_failed_transaction_does_not_exist(database, settings):
     """Row, subscriptions and secret commit together or not at all."""
     wanted = EndpointCreate(url="https://example.com", types=["a"])
-    with pytest.raises(RuntimeError, match="later"):
+    with suppress(RuntimeError):
         async with database.transaction() as session:
             await create_endpoint(session, CIPHER, settings, wanted, "")
             raise RuntimeError("later")
-    assert [await count(database, t) for t in (endpoints, subscriptions, endpoint_secrets)] == [
-        0
-    ] * 3
+    tables = (endpoints, subscriptions, endpoint_secrets)
+    assert [await count(database, table) for table in tables] == [0, 0, 0]
 
 
 def test_the_destination_of_an_endpoint_carries_its_id():
