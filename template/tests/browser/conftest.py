@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import socket
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import pytest
 import uvicorn
@@ -13,7 +14,8 @@ from app.db.engine import Database
 from app.wiring import create_app
 from tests.conftest import settings_for
 
-playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+if TYPE_CHECKING:
+    from playwright.async_api import Page
 
 CHROMIUM = next(
     (
@@ -74,9 +76,11 @@ async def site(browser_settings: Settings) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def page(site: str) -> AsyncIterator["playwright.Page"]:
+async def page(site: str) -> AsyncIterator["Page"]:
     """An empty tab. It fails the test when the console says that something was blocked or broke."""
-    async with playwright.async_playwright() as driver:
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
         context = await browser.new_context(base_url=site, viewport={"width": 1000, "height": 900})
         context.set_default_timeout(DEADLINE_SECONDS * 1000)

@@ -3,10 +3,13 @@
 import os
 from pathlib import Path
 
-from playwright.async_api import Page, expect
+import pytest
 
 from app.db.engine import Database
 from tests.admin.site import add_endpoint, new_link, park, status_of
+
+playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+Page, expect = playwright.Page, playwright.expect
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
