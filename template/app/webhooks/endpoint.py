@@ -21,6 +21,7 @@ from app.outbox.policy import DEFAULT_POLICY, Exponential, Ladder, RetryPolicy
 from app.outbox.subscriptions import check_pattern
 from app.webhooks.target import check_url
 
+OVERLAP_SECONDS = 86_400.0  # how long both secrets sign unless told otherwise
 MAX_TYPES = 100
 MAX_ATTEMPTS = 100
 MAX_WAIT_SECONDS = 30 * 86_400.0
@@ -76,6 +77,25 @@ class Rotated(Struct, frozen=True):
 
     secret: str
     old_secret_until: datetime
+
+
+class EndpointPage(Struct, frozen=True):
+    """Some endpoints, newest first; `next_cursor` asks for the rest."""
+
+    items: list[Endpoint]
+    next_cursor: UUID | None
+
+
+class Rotation(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the old secret signs too."""
+
+    overlap_seconds: float = OVERLAP_SECONDS
+
+
+class Disabling(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why; shown with the endpoint."""
+
+    reason: str = "disabled through the API"
 
 
 def check_create(wanted: EndpointCreate, tenant: str, settings: Settings) -> None:

@@ -20,6 +20,7 @@ from app.outbox.event import check_text
 from app.outbox.message import webhook_destination
 from app.outbox.subscriptions import subscribe, unsubscribe
 from app.webhooks.endpoint import (
+    OVERLAP_SECONDS,
     Endpoint,
     EndpointCreate,
     EndpointCreated,
@@ -38,7 +39,6 @@ __all__ = [
     "get_endpoint", "list_endpoints", "rotate_secret", "update_endpoint",
 ]  # fmt: skip
 
-OVERLAP_SECONDS = 86_400.0  # how long both secrets sign unless told otherwise
 MAX_OVERLAP_SECONDS = 30 * 86_400.0
 MAX_SECRETS = 5  # signatures on one request
 REASON_LENGTH = 200
