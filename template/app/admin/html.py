@@ -14,6 +14,7 @@ from litestar.response import Redirect
 
 from app.admin import words
 from app.admin.gate import session_of
+from app.api.problems import request_id
 from app.program import program
 
 HERE = Path(__file__).parent
@@ -73,4 +74,7 @@ def error_page(
     """What went wrong below `/admin`, in words; `api/problems.py` asks for it."""
     if status == 401:
         return page(request, "signed_out.html", status=401, title="Sign in first", detail=detail)
-    return page(request, "error.html", status=status, title=title, detail=detail, hint=hint)
+    trace = request_id(request) if status >= 500 else ""
+    return page(
+        request, "error.html", status=status, title=title, detail=detail, hint=hint, trace=trace
+    )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 
 from app.admin import parked as pages
 from app.db.engine import Database
@@ -336,3 +336,18 @@ async def test_the_page_sees_every_tenant(person: Client, database: Database) ->
     assert "no tenant" in page
     async with database.read() as session:
         assert len((await session.execute(select(endpoints.c.id))).all()) == 1
+
+
+async def test_a_fault_of_our_own_is_a_page_without_internals(
+    person: Client, database: Database
+) -> None:
+    """500: the request's id to look for in the log, no statement, no trace."""
+    message = await park(database, await add_endpoint(database))
+    async with database.transaction() as session:
+        await session.execute(text("DROP TABLE attempts"))
+    answer = await person.get(f"/admin/parked/{message}")
+    assert answer.status_code == 500
+    assert answer.headers["content-type"].startswith("text/html")
+    assert answer.headers["x-request-id"] in answer.text
+    assert "attempts" not in answer.text.lower()
+    assert "SELECT" not in answer.text
