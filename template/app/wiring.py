@@ -36,6 +36,7 @@ from app.observe.logging import configure_logging
 from app.observe.metrics import HttpMetrics, metrics_routes
 from app.observe.requests import Observed
 from app.program import program
+from app.webhooks.routes import Endpoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +87,8 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncGenerator[None]:
-        await check_ready_to_start(components)
         try:
+            await check_ready_to_start(components)
             yield
         finally:
             await authenticator.close()
@@ -102,6 +103,7 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
             *docs.ROUTES,
             publish_events,
             Messages,
+            Endpoints,
             *(handler for feature in loaded for handler in feature.route_handlers),
         ],
         guards=[authenticator],

@@ -16,7 +16,8 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from litestar.types import ExceptionHandlersMap
 from msgspec import Struct
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.errors import AppError, RequestError
 from app.features import ErrorPage
@@ -25,6 +26,7 @@ PROBLEM_JSON = "application/problem+json"
 ERROR_PAGES = "error_pages"  # key of the application state: prefix -> ErrorPage
 REQUEST_ID = "request_id"  # key of the connection state
 HIDDEN = "The request was not carried out. Look for the instance in the log."
+STARTING_OR_FULL = ("57P03", "53300")  # PostgreSQL: cannot_connect_now, too_many_connections
 UNANSWERED = "The database does not answer; nothing was stored."
 
 logger = structlog.get_logger("app.api")
@@ -162,10 +164,11 @@ def on_exception(request: AnyRequest, error: Exception) -> Response[Any]:
 
 
 def _is_unanswered(error: Exception) -> bool:
-    # A connection that broke during COMMIT may have committed; only what never began is a 503.
-    if isinstance(error, OperationalError):
-        return not error.connection_invalidated
-    return isinstance(error, ConnectionRefusedError) and not isinstance(error, DBAPIError)
+    # Only what surely never began: a connection that breaks during COMMIT may have committed.
+    if isinstance(error, DBAPIError):
+        code = getattr(error.orig, "sqlstate", None)
+        return code in STARTING_OR_FULL or "database is locked" in str(error.orig)
+    return isinstance(error, ConnectionRefusedError | PoolTimeout)
 
 
 def on_app_error(request: AnyRequest, error: AppError) -> Response[Any]:
