@@ -32,6 +32,8 @@ from app.webhooks.endpoint import (
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
+NO_REASON = Disabling()
+USUAL_OVERLAP = Rotation()
 
 
 class Endpoints(Controller):
@@ -126,10 +128,10 @@ class Endpoints(Controller):
     async def rotate(
         self,
         endpoint_id: FromPath[UUID],
-        data: JSONBody[Rotation],
         caller: NamedDependency[Caller],
         database: NamedDependency[Database],
         cipher: NamedDependency[Cipher],
+        data: JSONBody[Rotation] = USUAL_OVERLAP,
     ) -> Rotated:
         """Both secrets sign until `old_secret_until`; the new one is not shown again."""
         async with database.transaction() as session:
@@ -150,13 +152,16 @@ class Endpoints(Controller):
         endpoint_id: FromPath[UUID],
         caller: NamedDependency[Caller],
         database: NamedDependency[Database],
-        data: JSONBody[Disabling | None] = None,
+        data: JSONBody[Disabling] = NO_REASON,
     ) -> Endpoint:
         """What is pending parks as `endpoint_disabled` at its next claim; no attempt is spent."""
-        reason = (data or Disabling()).reason
         async with database.transaction() as session:
-            endpoint = await service.disable_endpoint(session, endpoint_id, reason, caller.tenant)
-            await audit(session, caller.actor, "endpoint.disable", str(endpoint_id), reason=reason)
+            endpoint = await service.disable_endpoint(
+                session, endpoint_id, data.reason, caller.tenant
+            )
+            await audit(
+                session, caller.actor, "endpoint.disable", str(endpoint_id), reason=data.reason
+            )
         return endpoint
 
     @post(
