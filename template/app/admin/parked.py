@@ -30,11 +30,10 @@ from app.api.audit import audit
 from app.config import Settings
 from app.db.engine import Database
 from app.errors import BadRequest, NotFound
-from app.outbox.message import Status, endpoint_id_of
+from app.outbox.message import endpoint_id_of
 from app.outbox.messages import (
     REASON_LENGTH,
     Message,
-    MessageFilter,
     dismiss,
     get_message,
     list_messages,
@@ -58,14 +57,8 @@ async def parked_list(
 ) -> Response[Any]:
     """The newest parked messages that fit the filter. `done` is the message just acted on."""
     chosen = Filter(type.strip(), endpoint.strip(), reason.strip())
-    wanted = MessageFilter(
-        status=Status.PARKED,
-        type=chosen.type or None,
-        endpoint_id=chosen.endpoint_id,
-        reason=chosen.parked_reason,
-    )
     async with database.read() as session:
-        found = await list_messages(session, wanted, PAGE_SIZE, cursor or None)
+        found = await list_messages(session, chosen.wanted, PAGE_SIZE, cursor or None)
         groups = await parked_groups(session)
         ids = {endpoint_id_of(group.destination) for group in groups}
         infos = await endpoint_infos(session, {i for i in ids if i})

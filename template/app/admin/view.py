@@ -16,7 +16,7 @@ from app.admin.queries import EndpointInfo, Group
 from app.admin.words import Explanation, explain, utc
 from app.errors import BadRequest
 from app.outbox.message import ParkedReason, Status, endpoint_id_of
-from app.outbox.messages import Message
+from app.outbox.messages import Message, MessageFilter
 
 
 class Row(Struct, frozen=True):
@@ -121,21 +121,21 @@ class Filter(Struct, frozen=True):
         return "?" + urlencode(pairs) if pairs else ""
 
     @property
-    def endpoint_id(self) -> UUID | None:
-        """The chosen endpoint. Raises `BadRequest` when it is no id."""
+    def wanted(self) -> MessageFilter:
+        """The same for `list_messages`. Raises `BadRequest` for an id or a reason that is none."""
         try:
-            return UUID(self.endpoint) if self.endpoint else None
+            endpoint_id = UUID(self.endpoint) if self.endpoint else None
         except ValueError:
             raise BadRequest(f"endpoint={self.endpoint!r} is not an id.") from None
-
-    @property
-    def parked_reason(self) -> ParkedReason | None:
-        """The chosen reason. Raises `BadRequest` naming those there are."""
-        try:
-            return ParkedReason(self.reason) if self.reason else None
-        except ValueError:
+        if self.reason and self.reason not in set(ParkedReason):
             known = ", ".join(ParkedReason)
-            raise BadRequest(f"reason={self.reason!r} is none of: {known}.") from None
+            raise BadRequest(f"reason={self.reason!r} is none of: {known}.")
+        return MessageFilter(
+            status=Status.PARKED,
+            type=self.type or None,
+            endpoint_id=endpoint_id,
+            reason=ParkedReason(self.reason) if self.reason else None,
+        )
 
 
 class Option(Struct, frozen=True):
