@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scaffolder import __version__, interrupt
+from scaffolder import __version__, cli_upgrade, interrupt
 from scaffolder.errors import Interrupted, ScaffolderError
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def _run_new(request: "Request", *, as_json: bool) -> None:
     if report.failure is not None:
         raise typer.Exit(1)
 
+
+cli_upgrade.register(app)
 
 INTERRUPTED = Interrupted(
     "interrupted, and nothing is left of the project", hint="run the same command again"

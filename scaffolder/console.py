@@ -85,6 +85,12 @@ class Console:
         self._out.write(f"{text}\n")
         self._out.flush()
 
+    def bytes(self, data: bytes) -> None:
+        """Write data to stdout as it is, whatever its encoding."""
+        self._out.flush()
+        self._out.buffer.write(data)
+        self._out.buffer.flush()
+
     def json(self, value: dict[str, object]) -> None:
         """Write one JSON object to stdout."""
         self.data(json.dumps(value, indent=2, ensure_ascii=False))

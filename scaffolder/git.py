@@ -35,13 +35,14 @@ def commit_all(folder: Path, message: str) -> None:
     _git(folder, "-c", f"core.excludesFile={os.devnull}", "add", "--all")
     _git(
         folder,
-        *_identity(folder),
+        *identity(folder),
         *("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false"),
         *("commit", "--quiet", "--no-verify", "--message", message),
     )
 
 
-def _identity(folder: Path) -> Sequence[str]:
+def identity(folder: Path) -> Sequence[str]:
+    """Return the settings that name an author where git knows none."""
     settings: list[str] = []
     for key, variable, fallback in (
         ("user.name", "GIT_AUTHOR_NAME", "scaffolder"),

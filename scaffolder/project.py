@@ -11,7 +11,7 @@ ANSWERS_FILE = ".copier-answers.yml"
 _PLACEHOLDER = "APP_SECRET_KEY=change-me"
 
 
-def record_origin(project: Path, version: str) -> None:
+def record_origin(project: Path, version: str, source: str = CANONICAL_URL) -> None:
     """Name the template's home and version in the answers file.
 
     Copier saw an unpacked folder, which means nothing on another machine or tomorrow.
@@ -23,7 +23,7 @@ def record_origin(project: Path, version: str) -> None:
     comments = [line for line in text.splitlines(keepends=True) if line.startswith("#")]
     answers = load_yaml(text)
     assert isinstance(answers, dict)
-    answers |= {"_commit": version, "_src_path": CANONICAL_URL}
+    answers |= {"_commit": version, "_src_path": source}
     body = yaml.safe_dump(answers, indent=4, allow_unicode=True, default_flow_style=False)
     path.write_text("".join(comments) + body, encoding="utf-8", newline="\n")
 

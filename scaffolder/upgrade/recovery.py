@@ -1,0 +1,163 @@
+"""The two ways out of a journal: do what is left, or take back what was done.
+
+Both may be killed too, and start again from what they find: every path is in its old state, in
+its new state, or an owner changed it since, and then it is named and left alone.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from scaffolder import interrupt
+from scaffolder.errors import BadInput
+from scaffolder.upgrade import moving
+from scaffolder.upgrade.journal import Area, Item, Journal, digest_of, print_of
+from scaffolder.upgrade.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """What an abort could not restore, since it was changed after the interruption."""
+
+    left: tuple[str, ...]
+
+
+def finish(area: Area, journal: Journal) -> None:
+    """Do what is not done yet, then let the new index appear; the lock must be held."""
+    top = Path(journal.top)
+    for item in journal.items:
+        if item.new is None:
+            if print_of(top / item.path) is not None:
+                moving.take_away(top / item.path, area.old(item.path))
+            moving.prune((top / item.path).parent, top)
+    for item in journal.items:
+        target = top / item.path
+        if item.new is not None and print_of(target) != item.new:
+            moving.put(area.new(item.path), target, area.old(item.path) if item.old else None)
+    area.lock.replace(area.index)
+    area.clear()
+
+
+def take_back(area: Area, journal: Journal) -> TakenBack:
+    """Restore every path that is in its new state, and the index."""
+    top, left = Path(journal.top), []
+    for item in journal.items:
+        if item.old is None and not _removed(top, item):
+            left.append(item.path)
+    for item in journal.items:
+        if item.old is not None and not _restored(area, top, item):
+            left.append(item.path)
+    if digest_of(area.index) == journal.index_after:
+        area.index_before.replace(area.index)
+    elif digest_of(area.index) != journal.index_before:
+        left.append("the index")
+    if _ours(area, journal):
+        area.lock.unlink()
+    area.clear()
+    return TakenBack(tuple(left))
+
+
+def resume(project: Repository, area: Area, journal: Journal) -> None:
+    """Finish an interrupted upgrade; BadInput when the project was changed since."""
+    _check_place(project, journal)
+    _check_lock(area, journal)
+    if digest_of(area.index) == journal.index_after:
+        _unlock(area, journal)
+        area.clear()
+        return
+    _check_untouched(project, area, journal)
+    with interrupt.shield():
+        if not area.lock.exists():
+            _relock(area)
+        finish(area, journal)
+
+
+def abort(project: Repository, area: Area, journal: Journal) -> TakenBack:
+    """Take an interrupted upgrade back."""
+    _check_place(project, journal)
+    _check_lock(area, journal)
+    with interrupt.shield():
+        return take_back(area, journal)
+
+
+def _check_place(project: Repository, journal: Journal) -> None:
+    if Path(journal.top) != project.top:
+        raise BadInput(
+            f"an upgrade was interrupted in `{journal.top}`, and the work tree is now "
+            f"`{project.top}`",
+            hint="move it back for a moment, and run the command there",
+        )
+
+
+def _check_lock(area: Area, journal: Journal) -> None:
+    if area.lock.exists() and not _ours(area, journal):
+        raise BadInput(
+            f"`{area.lock}` exists, and it is not of this tool: git is at work here",
+            hint="wait for it to end; if no git runs any more, remove that file",
+        )
+
+
+def _ours(area: Area, journal: Journal) -> bool:
+    """Tell whether index.lock is what this tool put there, or the start of it."""
+    if not area.lock.exists():
+        return False
+    if digest_of(area.lock) == journal.index_after:
+        return True
+    return area.index_after.read_bytes().startswith(area.lock.read_bytes())
+
+
+def _check_untouched(project: Repository, area: Area, journal: Journal) -> None:
+    top = Path(journal.top)
+    changed = [
+        item.path
+        for item in journal.items
+        if (now := print_of(top / item.path)) not in (item.old, item.new)
+        or (now != item.new and item.new is not None and not _lies(area.new(item.path)))
+    ]
+    if digest_of(area.index) != journal.index_before:
+        changed.append("the index")
+    if project.head != journal.head:
+        changed.append("HEAD")
+    if changed:
+        raise BadInput(
+            f"an upgrade was interrupted here, and since then {', '.join(changed)} changed, so it "
+            "cannot be finished",
+            hint="scaffolder upgrade --abort (it leaves what you changed as it is)",
+        )
+
+
+def _relock(area: Area) -> None:
+    moving.link_or_copy(area.index_after, area.lock)
+
+
+def _unlock(area: Area, journal: Journal) -> None:
+    if _ours(area, journal):
+        area.lock.unlink()
+
+
+def _removed(top: Path, item: Item) -> bool:
+    """Remove a file that the upgrade added; False when it is not that any more."""
+    target = top / item.path
+    moving.sweep(target)
+    now = print_of(target)
+    if now is not None and now == item.new:
+        moving.remove(target)
+        now = None
+    if now is None:
+        moving.prune(target.parent, top)
+    return now is None
+
+
+def _restored(area: Area, top: Path, item: Item) -> bool:
+    target, kept = top / item.path, area.old(item.path)
+    moving.sweep(target)
+    now = print_of(target)
+    if now == item.old:
+        return True
+    if now != item.new or print_of(kept) != item.old:
+        return False
+    moving.put_back(kept, target)
+    return True
+
+
+def _lies(path: Path) -> bool:
+    return print_of(path) is not None

@@ -1,0 +1,136 @@
+"""Looks at the work tree before it is touched: may the upgrade start, and is anything in its way?"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from scaffolder.errors import BadInput
+from scaffolder.upgrade.plumbing import split
+from scaffolder.upgrade.repository import Repository
+from scaffolder.upgrade.verdicts import Change
+
+_UNFINISHED = {
+    "MERGE_HEAD": ("a merge", "git merge --continue, or git merge --abort"),
+    "CHERRY_PICK_HEAD": ("a cherry-pick", "git cherry-pick --continue, or --abort"),
+    "REVERT_HEAD": ("a revert", "git revert --continue, or --abort"),
+    "rebase-merge": ("a rebase", "git rebase --continue, or --abort"),
+    "rebase-apply": ("a rebase", "git rebase --continue, or --abort"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What git says of the tracked files."""
+
+    staged: tuple[str, ...]
+    unmerged: tuple[str, ...]
+    edited: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A file that the upgrade would have to overwrite, and no commit holds it."""
+
+    path: str
+    reason: str
+
+
+def read_state(project: Repository) -> State:
+    """Return what is staged, in conflict and edited, in the whole repository."""
+    output = project.git.run(
+        *("status", "--porcelain=v2", "-z", "--untracked-files=no", "--no-renames"),
+        "--ignore-submodules=dirty",
+    )
+    staged, unmerged, edited = [], [], set()
+    for line in split(output):
+        kind, letters, *rest = line.split(" ", 10 if line[0] == "u" else 8)
+        if kind == "u":
+            unmerged.append(rest[-1])
+        elif kind == "1":
+            path = rest[-1]
+            if letters[0] != ".":
+                staged.append(path)
+            if letters[1] != ".":
+                edited.add(path)
+    return State(tuple(staged), tuple(unmerged), frozenset(edited))
+
+
+def check_ready(project: Repository, state: State) -> None:
+    """Raise BadInput while something else is half done in the repository."""
+    for name, (what, hint) in _UNFINISHED.items():
+        if (project.git_dir / name).exists():
+            raise BadInput(f"{what} is not finished here, and an upgrade is one too", hint=hint)
+    if state.unmerged:
+        raise BadInput(
+            f"`{state.unmerged[0]}` still has a conflict, and an upgrade starts without any",
+            hint="settle it and commit, or undo with: git reset --merge",
+        )
+    if state.staged:
+        more = f" and {len(state.staged) - 1} more" if len(state.staged) > 1 else ""
+        raise BadInput(
+            f"`{state.staged[0]}`{more} is staged, and the undo of an upgrade would drop that",
+            hint="git commit, or git restore --staged . (unstaged edits may stay)",
+        )
+    if (project.git_dir / "index.lock").exists():
+        raise BadInput(
+            f"`{project.git_dir / 'index.lock'}` exists: git is at work in this repository",
+            hint="wait for it to end; if no git runs any more, remove that file",
+        )
+
+
+def obstacles(project: Repository, state: State, planned: Iterable[Change]) -> tuple[Obstacle, ...]:
+    """Return every file that is in the way, so that all can be named at once."""
+    planned = tuple(planned)
+    removed = {change.path for change in planned if change.new is None}
+    hidden = _hidden(project)
+    found = {}
+    for change in planned:
+        if change.old is not None:
+            reason = _edit(project, state, change, hidden)
+            if reason:
+                found[change.path] = reason
+        elif (place := _occupied(project, change.path, removed)) is not None:
+            found[place] = f"is not tracked, and the template adds {change.path}"
+    return tuple(Obstacle(path, reason) for path, reason in sorted(found.items()))
+
+
+def _edit(project: Repository, state: State, change: Change, hidden: frozenset[str]) -> str | None:
+    path = project.prefix + change.path
+    if path in state.edited:
+        there = os.path.lexists(project.root / change.path)
+        return "has an edit that is not committed" if there else "is deleted, and not committed"
+    if path in hidden and not _same(project, change):
+        return "differs from the last commit, and git was told not to look"
+    return None
+
+
+def _hidden(project: Repository) -> frozenset[str]:
+    """Return the paths marked assume-unchanged or skip-worktree, whose edits git does not show."""
+    lines = split(project.git.run("ls-files", "-v", "-z"))
+    return frozenset(line[2:] for line in lines if line[0].islower() or line[0] == "S")
+
+
+def _same(project: Repository, change: Change) -> bool:
+    path = project.root / change.path
+    if change.old is None or path.is_symlink() or not path.is_file():
+        return False
+    with_filters = f"--path={project.prefix}{change.path}"
+    stored = project.git.line("hash-object", with_filters, str(path))
+    return stored == change.old.oid
+
+
+def _occupied(project: Repository, path: str, removed: set[str]) -> str | None:
+    """Return what stands where a new file goes: a file, a link, or something in a folder."""
+    for part in [*reversed(PurePosixPath(path).parents[:-1]), PurePosixPath(path)]:
+        name, place = part.as_posix(), project.root / part
+        if not os.path.lexists(place):
+            return None
+        if place.is_symlink() or not place.is_dir():
+            return None if name in removed else name
+    for folder, _, files in os.walk(project.root / path):
+        for file in files:
+            inside = os.path.relpath(os.path.join(folder, file), project.root)  # noqa: PTH118
+            if PurePosixPath(inside).as_posix() not in removed:
+                return PurePosixPath(inside).as_posix()
+    return None
