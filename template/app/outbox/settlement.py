@@ -12,6 +12,7 @@ from app.outbox.policy import GiveBack, Park, RetryIn, Sent
 from app.outbox.store import Settlement
 
 ERROR_LENGTH = 1000
+LONGEST_SECONDS = 365 * 86400.0
 _NO_RESPONSE = Response(0)
 
 
@@ -56,11 +57,11 @@ def _verb(settlement: Settlement) -> tuple[str, float | None, str | None]:
         case Sent():
             return "sent", None, None
         case RetryIn(seconds):
-            return "retry", seconds, None
+            return "retry", storable_seconds(seconds), None
         case Park(reason):
             return "park", None, reason.value
         case GiveBack(seconds, None):
-            return "back", seconds, None
+            return "back", storable_seconds(seconds), None
         case GiveBack(_, reason):
             return "back", None, reason.value if reason else None
         case _:
@@ -83,3 +84,8 @@ def storable(text: str) -> str:
     """The text without what a database text can't hold, cut to the column's length."""
     clean = text.replace("\x00", "").encode(errors="replace").decode()
     return clean[:ERROR_LENGTH]
+
+
+def storable_seconds(seconds: float) -> float:
+    """The wait, if a time can be reckoned from it; else the longest there is."""
+    return seconds if 0 <= seconds <= LONGEST_SECONDS else LONGEST_SECONDS

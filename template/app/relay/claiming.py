@@ -1,0 +1,161 @@
+"""Looking for due messages and claiming them.
+
+    poll   every `poll_seconds` a skip scan over all destinations: the backstop of every wake-up
+    claim  as soon as a destination may have something and there is room; one statement for all
+    lone   suspects (see `store.py`), one at a time, beside everything else
+
+Invariant: a database error is logged and waited out; it never ends a loop, and a claim whose
+answer is lost comes back when its lease ends.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import structlog
+
+from app.config import Settings
+from app.outbox.store import Claimed, Store
+from app.relay.lanes import Held, Lanes
+from app.relay.leases import Leases
+from app.relay.metrics import RelayMetrics
+
+PAUSE_SECONDS = 0.5
+
+logger = structlog.get_logger("app.relay")
+
+
+class Claiming:
+    """The loops that find work."""
+
+    def __init__(
+        self,
+        store: Store,
+        lanes: Lanes,
+        leases: Leases,
+        metrics: RelayMetrics,
+        settings: Settings,
+        deliver: Callable[[Held], Awaitable[None]],
+    ) -> None:
+        self._store, self._lanes, self._leases, self._metrics = store, lanes, leases, metrics
+        self._poll_seconds = settings.poll_seconds
+        self._deliver = deliver
+        self._suspects = asyncio.Event()
+        self.look = asyncio.Event()  # scan now
+        self.stopping = asyncio.Event()
+        self.claimed = 0
+        self.reclaimed = 0
+        self._active = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a claim is under way, or a suspect is."""
+        return self._active > 0 or self._suspects.is_set()
+
+    async def run_claims(self) -> None:
+        """Claim until told to stop. The wake-up is cleared before the claim, never after."""
+        while not self.stopping.is_set():
+            now = time.monotonic()
+            next_due = self._lanes.wake_due(now)
+            wanted = self._lanes.plan(now)
+            if not wanted:
+                await self._changed(None if next_due is None else next_due - now)
+                continue
+            self._active += 1
+            try:
+                found = await self._store.claim(wanted)
+                self._leases.hold(self._lanes.add(wanted, found, time.monotonic()))
+                self.note(found, "shared")
+            except Exception as error:
+                self._lanes.put_back(wanted)
+                await self._survive("claim", error)
+            finally:
+                self._active -= 1
+
+    async def _changed(self, seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(self._poll_seconds if seconds is None else max(0, seconds)):
+                await self._lanes.changed.wait()
+        except TimeoutError:
+            pass
+
+    async def run_lone(self) -> None:
+        """Deliver suspects one by one. None of them shares its claim with another message."""
+        while not self.stopping.is_set():
+            await self._suspects.wait()
+            self._active += 1
+            self._suspects.clear()
+            try:
+                while not self.stopping.is_set() and await self.lone_round():
+                    pass
+            except Exception as error:
+                await self._survive("claim", error)
+            finally:
+                self._active -= 1
+
+    async def lone_round(self, now: datetime | None = None) -> bool:
+        """One suspect, from claim to outcome; whether there was one."""
+        found = await self._store.claim_lone(now)
+        held = [Held(claim, claim.claimed_at) for claim in found.claims]
+        self._leases.hold(held)
+        self.note(found, "lone")
+        for each in held:
+            await self._deliver(each)
+        return bool(found.claims or found.reclaimed)
+
+    def note(self, found: Claimed, lane: str) -> None:
+        """Count what a claim brought and wake the lone loop for what it reclaimed."""
+        self.claimed += len(found.claims)
+        self.reclaimed += len(found.reclaimed)
+        self._metrics.claims.labels(lane).inc(len(found.claims))
+        for lost in found.reclaimed:
+            self._suspects.set()
+            kind = lost.destination.partition(":")[0]
+            self._metrics.attempts.labels(kind, "lost").inc()
+            logger.warning("lease ran out", message_id=str(lost.message_id), attempt=lost.attempt)
+            if lost.parked:
+                self._metrics.parked.labels("crashed").inc()
+                logger.error("parked", message_id=str(lost.message_id), reason="crashed")
+
+    async def run_poll(self) -> None:
+        """Scan at least every `poll_seconds`, so that nothing depends on a wake-up."""
+        while not self.stopping.is_set():
+            try:
+                await self.scan()
+            except Exception as error:
+                await self._survive("scan", error)
+            self.look.clear()
+            try:
+                async with asyncio.timeout(self._poll_seconds):
+                    await self.look.wait()
+            except TimeoutError:
+                pass
+
+    async def scan(self) -> None:
+        """Wake what is due, note what soon will be."""
+        found, now = await self._store.due(), time.monotonic()
+        self._lanes.drop_floors()
+        oldest = 0.0
+        for due in found:
+            oldest = max(oldest, -due.in_seconds)
+            if due.in_seconds <= self._poll_seconds:
+                self.due_in(due.destination, due.in_seconds, now)
+        self._metrics.oldest_due.set(oldest)
+        self._metrics.in_flight.set(len(self._leases))
+
+    def due_in(self, destination: str | None, seconds: float, now: float | None = None) -> None:
+        """Something of that destination, or a suspect (None), is due in some seconds."""
+        if destination is None:
+            if seconds <= 0:
+                self._suspects.set()
+        elif seconds <= 0:
+            self._lanes.wake((destination,))
+        else:
+            self._lanes.wake_at((time.monotonic() if now is None else now) + seconds, destination)
+            self._lanes.changed.set()
+
+    async def _survive(self, where: str, error: Exception) -> None:
+        self._metrics.errors.labels(where).inc()
+        logger.warning(f"{where} failed, will be repeated", error=repr(error)[:300])
+        await asyncio.sleep(PAUSE_SECONDS)

@@ -1,0 +1,73 @@
+"""One attempt: from a claim to an outcome and the transition it leads to.
+
+Invariant: nothing that a deliverer does ends the relay. One that raises has failed its attempt,
+which is retried and parked like any other failure. A kind that this version does not know is left
+waiting, not parked: another relay, or the next version, may know it.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import NamedTuple
+
+import structlog
+
+from app.outbox.deliverer import Deliverer
+from app.outbox.message import Claim, Deferred, ErrorKind, Failed, Outcome
+from app.outbox.policy import DEFAULT_POLICY, RetryPolicy, Transition, next_step
+from app.relay.metrics import RelayMetrics
+
+UNKNOWN_KIND_SECONDS = 300.0
+
+logger = structlog.get_logger("app.relay")
+
+
+class Ended(NamedTuple):
+    """What an attempt came to."""
+
+    outcome: Outcome
+    transition: Transition
+
+
+class Courier:
+    """Hands claims to the deliverer of their kind."""
+
+    def __init__(
+        self, deliverers: Mapping[str, Deliverer], metrics: RelayMetrics, random: Random
+    ) -> None:
+        self._deliverers = deliverers
+        self._metrics = metrics
+        self._random = random
+
+    async def attempt(self, claim: Claim) -> Ended:
+        """Make one attempt; never raises, except when it is cancelled."""
+        kind = claim.destination.partition(":")[0]
+        deliverer = self._deliverers.get(kind)
+        if deliverer is None:
+            return self._unknown(claim, kind)
+        try:
+            outcome = await deliverer.deliver(claim)
+        except Exception as error:
+            self._metrics.errors.labels("deliverer").inc()
+            logger.exception("deliverer raised", kind=kind, message_id=str(claim.message_id))
+            outcome = Failed(ErrorKind.INTERNAL, f"{type(error).__name__} in the deliverer")
+        return self._ended(outcome, claim, kind)
+
+    def interrupted(self, claim: Claim) -> Ended:
+        """The relay stops before the receiver has answered: an attempt without an answer."""
+        outcome = Failed(ErrorKind.TIMEOUT, "the relay stopped before the receiver answered")
+        return self._ended(outcome, claim, claim.destination.partition(":")[0])
+
+    def _ended(self, outcome: Outcome, claim: Claim, kind: str) -> Ended:
+        policy: RetryPolicy = DEFAULT_POLICY
+        try:
+            policy = self._deliverers[kind].policy(claim.destination)
+        except Exception:
+            self._metrics.errors.labels("deliverer").inc()
+            logger.exception("policy raised", kind=kind, message_id=str(claim.message_id))
+        return Ended(outcome, next_step(outcome, claim, policy, self._random))
+
+    def _unknown(self, claim: Claim, kind: str) -> Ended:
+        self._metrics.errors.labels("unknown_kind").inc()
+        logger.error("unknown kind of destination", kind=kind, message_id=str(claim.message_id))
+        outcome = Deferred(f"this version delivers to no {kind!r}", UNKNOWN_KIND_SECONDS)
+        return Ended(outcome, next_step(outcome, claim, DEFAULT_POLICY, self._random))

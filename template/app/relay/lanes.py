@@ -1,0 +1,234 @@
+"""What the relay knows of each destination, in memory: what it holds, what may still be due.
+
+Pure bookkeeping, no database, no network: `plan` says what to claim, `add` takes what came, `take`
+hands out the next message to send, `done` frees its slot.
+
+Invariants: a destination never has more than its limit in flight; messages wait here only as long
+as its own speed needs to bridge one claim (`AHEAD_SECONDS`), so that a slow destination holds
+neither leases nor senders that others could use; a destination with nothing in flight goes first.
+"""
+
+import asyncio
+import heapq
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.outbox.message import Claim
+from app.outbox.store import Claimed, Wanted
+
+AHEAD_SECONDS = 0.05  # how much work may wait in memory
+WINDOW_SECONDS = 0.005  # over which the speed of a destination is measured
+LATE_SECONDS = 0.002  # look this much after a due time, whose fraction the database may round
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A claim in this process. `leased_at`: monotonic time before the lease was last written."""
+
+    claim: Claim
+    leased_at: float
+    taken_over: bool = False
+
+
+class Speed:
+    """Messages a second, lately: rises at once, falls by half per window."""
+
+    __slots__ = ("_done", "_since", "rate")
+
+    def __init__(self, now: float) -> None:
+        self.rate = 0.0
+        self._done = 0
+        self._since = now
+
+    def count(self) -> None:
+        """One more is done."""
+        self._done += 1
+
+    def ahead(self, now: float, most: int) -> int:
+        """How many may wait in memory."""
+        elapsed = now - self._since
+        if elapsed >= WINDOW_SECONDS:
+            self.rate = max(self._done / elapsed, self.rate / 2)
+            self._done, self._since = 0, now
+        return min(most, int(self.rate * AHEAD_SECONDS))
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """One destination."""
+
+    destination: str
+    speed: Speed
+    waiting: deque[Held] = field(default_factory=deque)
+    in_flight: int = 0
+    ahead: int = 0
+    floor: datetime | None = None
+
+    @property
+    def held(self) -> int:
+        """How many claims of this destination are in memory."""
+        return self.in_flight + len(self.waiting)
+
+
+class Lanes:
+    """All destinations of one relay."""
+
+    def __init__(self, concurrency: int, per_destination: int, batch: int) -> None:
+        self._concurrency = concurrency
+        self._limit = min(per_destination, concurrency)
+        self._batch = batch
+        self._lanes: dict[str, Lane] = {}
+        self._hungry: OrderedDict[str, None] = OrderedDict()  # may have due messages; in turn
+        self._ready: deque[Lane] = deque()  # may start one now
+        self._due: list[tuple[float, str]] = []
+        self._speed = Speed(0.0)
+        self._held = 0
+        self._short = False  # the last plan ended because the relay was full
+        self.changed = asyncio.Event()  # there may be something to claim
+        self._idle: list[asyncio.Future[None]] = []  # senders that wait for a message
+
+    @property
+    def held(self) -> int:
+        """How many claims are in memory."""
+        return self._held
+
+    @property
+    def hungry(self) -> bool:
+        """Whether a destination may have messages that are not claimed yet."""
+        return bool(self._hungry)
+
+    def wake(self, destinations: Iterable[str]) -> None:
+        """Something may be due there. A destination that was quiet goes to the front."""
+        for destination in destinations:
+            if destination not in self._hungry:
+                self._hungry[destination] = None
+                if destination not in self._lanes:
+                    self._hungry.move_to_end(destination, last=False)
+        self.changed.set()
+
+    def wake_at(self, moment: float, destination: str) -> None:
+        """Something will be due there at that monotonic time."""
+        heapq.heappush(self._due, (moment + LATE_SECONDS, destination))
+
+    def wake_due(self, now: float) -> float | None:
+        """Wake what has become due; the time of the next one."""
+        while self._due and self._due[0][0] <= now:
+            self.wake((heapq.heappop(self._due)[1],))
+        return self._due[0][0] if self._due else None
+
+    def drop_floors(self) -> None:
+        """Look again at everything due: a message may have come in below a floor."""
+        for lane in self._lanes.values():
+            lane.floor = None
+
+    def plan(self, now: float) -> list[Wanted]:
+        """What to claim now. Asks each hungry destination that has room, in turn."""
+        self.changed.clear()
+        ahead = self._speed.ahead(now, 2 * self._batch)
+        room = self._concurrency + ahead - self._held
+        self._short = room <= ahead // 2
+        if self._short:  # many small claims would cost more than waiting for room
+            return []
+        room = min(room, self._batch)
+        wanted: list[Wanted] = []
+        for destination in list(self._hungry):
+            if room <= 0:
+                break
+            lane = self._lanes.get(destination)
+            slots, floor = self._limit, None
+            if lane is not None:
+                lane.ahead = lane.speed.ahead(now, 2 * self._batch)
+                slots, floor = self._limit + lane.ahead - lane.held, lane.floor
+            if slots > 0:
+                slots = min(slots, room)
+                room -= slots
+                wanted.append(Wanted(destination, slots, floor))
+                del self._hungry[destination]
+        self._short = room <= 0 and bool(self._hungry)
+        return wanted
+
+    def add(self, wanted: list[Wanted], claimed: Claimed, now: float) -> list[Held]:
+        """Take in what a claim brought. A destination that gave all it was asked may have more."""
+        added = [Held(claim, claim.claimed_at) for claim in claimed.claims]
+        counts: dict[str, int] = {}
+        for held in added:
+            destination = held.claim.destination
+            counts[destination] = counts.get(destination, 0) + 1
+            lane = self._lanes.get(destination)
+            if lane is None:
+                lane = self._lanes[destination] = Lane(destination, Speed(now))
+            lane.waiting.append(held)
+            if len(lane.waiting) == 1 and lane.in_flight < self._limit:
+                self._make_ready(lane)
+        for reclaimed in claimed.reclaimed:
+            counts[reclaimed.destination] = counts.get(reclaimed.destination, 0) + 1
+        self._held += len(added)
+        self._note_full(wanted, counts, claimed)
+        self._wake_senders(len(added))
+        return added
+
+    def _note_full(self, wanted: list[Wanted], counts: dict[str, int], claimed: Claimed) -> None:
+        for each in wanted:
+            full = counts.get(each.destination, 0) >= each.slots
+            if full:
+                self._hungry[each.destination] = None  # at the end: the others come first
+                self.changed.set()
+            lane = self._lanes.get(each.destination)
+            if lane is not None:
+                lane.floor = claimed.floors.get(each.destination) if full else None
+
+    def put_back(self, wanted: list[Wanted]) -> None:
+        """The claim failed: ask again."""
+        self.wake(each.destination for each in wanted)
+
+    async def take(self) -> Held:
+        """The next message to send, waited for; its slot is taken until `done`."""
+        while not self._ready:
+            waiter = asyncio.get_running_loop().create_future()
+            self._idle.append(waiter)
+            await waiter
+        lane = self._ready.popleft()
+        lane.in_flight += 1
+        held = lane.waiting.popleft()
+        if lane.waiting and lane.in_flight < self._limit:
+            self._ready.append(lane)
+        return held
+
+    def _wake_senders(self, count: int) -> None:
+        while count > 0 and self._idle:
+            waiter = self._idle.pop()
+            if not waiter.done():
+                waiter.set_result(None)
+                count -= 1
+
+    def done(self, held: Held) -> None:
+        """The message is sent or given up."""
+        lane = self._lanes[held.claim.destination]
+        lane.in_flight -= 1
+        lane.speed.count()
+        self._speed.count()
+        self._held -= 1
+        waiting = len(lane.waiting)
+        if waiting and lane.in_flight == self._limit - 1:
+            self._make_ready(lane)  # whoever called `done` takes next
+        if self._short or (2 * waiting <= lane.ahead and lane.destination in self._hungry):
+            self.changed.set()
+        if not waiting and not lane.in_flight:
+            del self._lanes[lane.destination]
+
+    def _make_ready(self, lane: Lane) -> None:
+        if lane.in_flight:
+            self._ready.append(lane)
+        else:
+            self._ready.appendleft(lane)
+
+    def withdraw(self) -> list[Held]:
+        """Everything that has not been started; nothing of it will be."""
+        withdrawn = [held for lane in self._lanes.values() for held in lane.waiting]
+        for lane in self._lanes.values():
+            lane.waiting.clear()
+        self._ready.clear()
+        self._held -= len(withdrawn)
+        return withdrawn

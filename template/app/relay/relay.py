@@ -1,0 +1,197 @@
+"""The relay: claims due messages, has them delivered, settles the outcomes.
+
+    wake-up or poll -> Claiming -> Lanes -> senders (Courier) -> Settler
+                                     Leases: extended until settled
+
+Invariants: no database error and no deliverer ends it; `stop` claims nothing more, gives back what
+was not started, waits for what is in flight and settles it. Any number of relays may run at once on
+PostgreSQL. Where to change what: fairness in `lanes.py`, statements in `outbox/statements_*.py`.
+"""
+
+import asyncio
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from random import Random
+
+import structlog
+from msgspec import Struct
+
+from app.config import Settings
+from app.db.engine import Database
+from app.outbox.deliverer import Deliverer
+from app.outbox.store import Store, Wanted
+from app.relay.claiming import Claiming
+from app.relay.courier import Courier
+from app.relay.lanes import Held, Lanes
+from app.relay.leases import Leases
+from app.relay.metrics import RelayMetrics
+from app.relay.sending import Sending, until
+from app.relay.settler import Settler
+from app.relay.upkeep import Upkeep
+from app.relay.wakeup import Listener
+
+SETTLE_SECONDS = 5.0  # after the drain budget, to write what came of it
+
+Loop = asyncio.Task[None]
+
+logger = structlog.get_logger("app.relay")
+
+
+class Counts(Struct, frozen=True):
+    """What a run came to. `lost`: outcomes of claims that had been taken over."""
+
+    claimed: int
+    delivered: int
+    failed: int
+    deferred: int
+    parked: int
+    lost: int
+    reclaimed: int
+
+
+class Relay:
+    """One relay. `run` and `drain` may be called once; `run_once` any number of times."""
+
+    def __init__(
+        self,
+        database: Database,
+        deliverers: Mapping[str, Deliverer],
+        settings: Settings,
+        metrics: RelayMetrics,
+        random: Random | None = None,
+    ) -> None:
+        self._database, self._settings = database, settings
+        self._store = Store(database)
+        self._lanes = Lanes(
+            settings.relay_concurrency, settings.endpoint_concurrency, settings.claim_batch
+        )
+        self._leases = Leases(self._store, settings)
+        self._settler = Settler(
+            self._store, self._leases, metrics, settings.claim_batch, self._due_in
+        )
+        courier = Courier(deliverers, metrics, random or Random())  # noqa: S311 - only jitter
+        self._sending = Sending(self._store, self._lanes, self._leases, self._settler, courier)
+        self._claiming = Claiming(
+            self._store, self._lanes, self._leases, metrics, settings, self._sending.deliver
+        )
+        self._upkeep = Upkeep(database, self._leases, metrics)
+
+    @property
+    def counts(self) -> Counts:
+        """What this relay has done so far."""
+        done = self._settler.counts
+        return Counts(
+            self._claiming.claimed, done["delivered"], done["failed"], done["deferred"],
+            done["parked"], done["lost"], self._claiming.reclaimed,
+        )  # fmt: skip
+
+    def wake(self, destinations: Iterable[str]) -> None:
+        """Something may be due there; never raises, never waits."""
+        self._lanes.wake(destinations)
+
+    def look(self) -> None:
+        """Something may be due somewhere."""
+        self._claiming.look.set()
+
+    def stop(self) -> None:
+        """Make `run` end in an orderly way, within `shutdown_seconds` and a little."""
+        self._claiming.stopping.set()
+        self._lanes.changed.set()
+        self._claiming.look.set()
+
+    async def run(self) -> Counts:
+        """Relay until `stop`."""
+        self._database.on_commit.append(self.wake)
+        finders, helpers, senders = self._start()
+        try:
+            await self._claiming.stopping.wait()
+            await self._let_end(finders)
+            await _cancel(senders)
+            await _cancel(helpers)
+            await self._settle_the_rest()
+        finally:
+            self._database.on_commit.remove(self.wake)
+            await _cancel([*finders, *helpers, *senders])
+            await self._store.close()
+        return self.counts
+
+    async def drain(self) -> Counts:
+        """Relay until nothing is due any more, then stop."""
+        run = asyncio.create_task(self.run())
+        try:
+            before = -1
+            while not run.done() and before != self._claiming.claimed + self._claiming.reclaimed:
+                before = self._claiming.claimed + self._claiming.reclaimed
+                await self._claiming.scan()
+                await until(self._idle, math.inf)
+        finally:
+            self.stop()
+        return await run
+
+    def _idle(self) -> bool:
+        working = self._lanes.hungry or len(self._leases) or len(self._settler)
+        return self._claiming.stopping.is_set() or not (working or self._claiming.busy)
+
+    async def run_once(self, now: datetime | None = None) -> Counts:
+        """One round: what is due, as much as can start at once; then each suspect alone."""
+        found = await self._store.claim(await self._startable(now), now)
+        held = [Held(claim, claim.claimed_at) for claim in found.claims]
+        self._leases.hold(held)
+        self._claiming.note(found, "shared")
+        await asyncio.gather(*map(self._sending.deliver, held))
+        await self._settler.flush(now)
+        while await self._claiming.lone_round(now):
+            await self._settler.flush(now)
+        return self.counts
+
+    async def _startable(self, now: datetime | None) -> list[Wanted]:
+        room, wanted = self._settings.relay_concurrency, []
+        for due in sorted(await self._store.due(now), key=lambda due: due.in_seconds):
+            slots = min(room, self._settings.endpoint_concurrency)
+            if due.destination is not None and due.in_seconds <= 0 and slots > 0:
+                wanted.append(Wanted(due.destination, slots))
+                room -= slots
+        return wanted
+
+    async def close(self) -> None:
+        """Close the connections; needed only after `run_once`."""
+        await self._store.close()
+
+    def _start(self) -> tuple[list[Loop], list[Loop], list[Loop]]:
+        start = asyncio.create_task
+        claiming = self._claiming
+        finders = [start(claiming.run_claims()), start(claiming.run_poll())]
+        lone = start(claiming.run_lone())
+        helpers = [start(self._settler.run()), *(start(h) for h in self._upkeep.loops())]
+        if not self._database.is_sqlite:
+            helpers.append(start(Listener(self._database, self.wake, self.look).run()))
+        senders = [start(self._sending.run()) for _ in range(self._settings.relay_concurrency)]
+        return finders, helpers, [lone, *senders]
+
+    async def _let_end(self, finders: list[Loop]) -> None:
+        """No new claims, what was not started is given back, what is in flight may end."""
+        await asyncio.wait(finders, timeout=self._settings.shutdown_seconds)
+        await self._sending.release(self._lanes.withdraw())
+        await until(
+            lambda: not (self._lanes.held or self._claiming.busy), self._settings.shutdown_seconds
+        )
+
+    async def _settle_the_rest(self) -> None:
+        try:
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await self._settler.flush()
+        except TimeoutError:
+            logger.error(
+                "outcomes not written; they will be delivered again", count=len(self._settler)
+            )
+
+    def _due_in(self, destination: str, seconds: float) -> None:
+        if seconds <= 2 * self._settings.poll_seconds:  # the poll sees what is due later
+            self._claiming.due_in(destination, seconds)
+
+
+async def _cancel(loops: list[Loop]) -> None:
+    for loop in loops:
+        loop.cancel()
+    await asyncio.gather(*loops, return_exceptions=True)

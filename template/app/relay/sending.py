@@ -1,0 +1,79 @@
+"""The senders: a fixed number of coroutines, each with one message at a time.
+
+No task per message: making one costs more than everything else here. Invariant: each claim that is
+taken ends in the settler, is released, or was taken over by another relay.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+
+from app.outbox.store import Store
+from app.relay.courier import Courier
+from app.relay.lanes import Held, Lanes
+from app.relay.leases import Leases
+from app.relay.settler import Finished, Settler
+
+BURST = 32  # messages that a sender may end without the event loop getting its turn
+CHECK_SECONDS = 0.01
+CHECKS = 3
+
+logger = structlog.get_logger("app.relay")
+
+
+class Sending:
+    """From a held claim to an outcome in the settler."""
+
+    def __init__(
+        self, store: Store, lanes: Lanes, leases: Leases, settler: Settler, courier: Courier
+    ) -> None:
+        self._store, self._lanes, self._leases = store, lanes, leases
+        self._settler, self._courier = settler, courier
+
+    async def run(self) -> None:
+        """One sender, until cancelled."""
+        burst = 0
+        while True:
+            held = await self._lanes.take()
+            try:
+                await self.deliver(held)
+            finally:
+                self._lanes.done(held)
+            burst += 1
+            if burst % BURST == 0:
+                await asyncio.sleep(0)
+
+    async def deliver(self, held: Held) -> None:
+        """One attempt, unless its lease might end before the request does."""
+        if not self._leases.may_start(held):
+            await self.release([held])
+            return
+        started = time.monotonic()
+        try:
+            ended = await self._courier.attempt(held.claim)
+        except asyncio.CancelledError:
+            ended = self._courier.interrupted(held.claim)
+            self._settler.add(Finished(held, ended, started, time.monotonic()))
+            raise
+        self._settler.add(Finished(held, ended, started, time.monotonic()))
+
+    async def release(self, held: list[Held]) -> None:
+        """Give back what was not started; the attempt is not spent."""
+        self._leases.drop(held)
+        try:
+            await self._store.release([each.claim for each in held])
+        except Exception as error:  # then their leases run out
+            logger.warning("release failed", claims=len(held), error=repr(error)[:300])
+
+
+async def until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait for a condition that holds at a few looks in a row; False when time is up."""
+    held, deadline = 0, time.monotonic() + seconds
+    while held < CHECKS:
+        if time.monotonic() >= deadline:
+            return False
+        held = held + 1 if condition() else 0
+        await asyncio.sleep(CHECK_SECONDS)
+    return True

@@ -1,0 +1,152 @@
+"""Writes outcomes, many at once: every 10 ms, or as soon as a batch is full.
+
+Invariant: an outcome is written or counted as lost, never forgotten: a settle that fails is
+repeated until it succeeds (the token makes that safe) or the relay has no time left; then the
+leases run out and another relay delivers again.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import structlog
+from msgspec import Struct
+
+from app.outbox.message import Deferred, Delivered, Failed, Result
+from app.outbox.policy import GiveBack, Park, RetryIn, Sent
+from app.outbox.store import Settlement, Store
+from app.relay.courier import Ended
+from app.relay.lanes import Held
+from app.relay.leases import Leases
+from app.relay.metrics import RelayMetrics
+
+GATHER_SECONDS = 0.01
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 2.0
+
+logger = structlog.get_logger("app.relay")
+
+
+class Finished(Struct, frozen=True):
+    """An attempt that is over; times are monotonic."""
+
+    held: Held
+    ended: Ended
+    started: float
+    stopped: float
+
+
+class Settler:
+    """The outcomes that wait to be written, and what has been written."""
+
+    def __init__(
+        self,
+        store: Store,
+        leases: Leases,
+        metrics: RelayMetrics,
+        batch: int,
+        due_in: Callable[[str, float], None],
+    ) -> None:
+        self._store, self._leases, self._metrics = store, leases, metrics
+        self._batch = self._size = batch
+        self._repeated: set[Held] = set()
+        self._due_in = due_in
+        self._waiting: list[Finished] = []
+        self._some, self._full = asyncio.Event(), asyncio.Event()
+        self.counts: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, finished: Finished) -> None:
+        """To be written soon."""
+        self._waiting.append(finished)
+        self._some.set()
+        if len(self._waiting) >= self._batch:
+            self._full.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._some.wait()
+            if not self._full.is_set():
+                try:
+                    async with asyncio.timeout(GATHER_SECONDS):
+                        await self._full.wait()
+                except TimeoutError:
+                    pass
+            await self.flush()
+
+    async def flush(self, now: datetime | None = None) -> None:
+        """Write everything that waits; comes back when it is written, however long that takes."""
+        pause = FIRST_PAUSE_SECONDS
+        while self._waiting:
+            batch, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
+            try:
+                await self._write(batch, now)
+            except Exception as error:
+                self._try_again(batch)
+                self._metrics.errors.labels("settle").inc()
+                logger.warning("settle failed, will be repeated", error=repr(error)[:300])
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            except BaseException:
+                self._try_again(batch)
+                raise
+            else:
+                pause, self._size = FIRST_PAUSE_SECONDS, min(2 * self._size, self._batch)
+        self._some.clear()
+        self._full.clear()
+
+    def _try_again(self, batch: list[Finished]) -> None:
+        """At the end and in smaller portions, so that one bad row can't hold back the others."""
+        self._repeated.update(finished.held for finished in batch)
+        self._waiting += batch
+        self._size = max(1, self._size // 2)
+
+    async def _write(self, batch: Sequence[Finished], now: datetime | None) -> None:
+        clock = time.monotonic()
+        written = await self._store.settle([_settlement(f, clock) for f in batch], now)
+        missing = [f.held for f in batch if f.held.claim.message_id not in written]
+        asked = [held.claim for held in missing if held in self._repeated]
+        # A settle whose answer was lost with the connection did write: then the log has its line.
+        written |= await self._store.settled_before(asked)
+        self._leases.drop(f.held for f in batch)
+        self._repeated.difference_update(f.held for f in batch)
+        for finished in batch:
+            self._count(finished, finished.held.claim.message_id in written)
+
+    def _count(self, finished: Finished, written: bool) -> None:
+        claim, (outcome, transition) = finished.held.claim, finished.ended
+        if not written:
+            self.counts["lost"] += 1
+            self._metrics.settle_lost.inc()
+            logger.warning("settle lost", message_id=str(claim.message_id), attempt=claim.attempt)
+            return
+        kind = claim.destination.partition(":")[0]
+        match outcome:
+            case Delivered():
+                self.counts["delivered"] += 1
+                self._metrics.attempts.labels(kind, "delivered").inc()
+            case Failed():
+                self.counts["failed"] += 1
+                self._metrics.attempts.labels(kind, "failed").inc()
+            case Deferred():
+                self.counts["deferred"] += 1
+                self._metrics.deferrals.labels(kind).inc()
+        match transition:
+            case Park(reason) | GiveBack(_, reason) if reason is not None:
+                self.counts["parked"] += 1
+                self._metrics.parked.labels(reason.value).inc()
+                logger.warning("parked", message_id=str(claim.message_id), reason=reason.value)
+            case RetryIn(seconds) | GiveBack(seconds):
+                self._due_in(claim.destination, seconds)
+            case Sent() | Park():
+                pass
+
+
+def _settlement(finished: Finished, clock: float) -> Settlement:
+    duration = finished.stopped - finished.started
+    result = Result(finished.held.claim, finished.ended.outcome, clock - finished.started, duration)
+    return Settlement(result, finished.ended.transition)
