@@ -24,7 +24,7 @@ SUCCESS_BODY_BYTES = 2 * 1024
 FAILURE_BODY_BYTES = 10 * 1024
 HEAD_BYTES = 8 * 1024
 BODY_SECONDS = 1.0  # the status is known by then: a body may not hold the slot for long
-IDLE_SECONDS = 15.0
+IDLE_SECONDS = 4.0  # common servers hang up after 5: not to write into a closing connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,8 @@ async def _body(response: aiohttp.ClientResponse, cap: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
+        if content.is_eof():  # it came along with the header block, as short bodies do
+            return content.read_nowait()[:cap]
         async with asyncio.timeout(BODY_SECONDS):
             while size <= cap and not content.at_eof():
                 parts.append(await content.read(cap + 1 - size))

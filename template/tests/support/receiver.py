@@ -12,46 +12,17 @@ loop of their own (processes, the command line) use `receiver_in_thread()`.
 """
 
 import asyncio
-import json
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
-
-from standardwebhooks import Webhook
+from typing import Self
 
 from tests.support.answers import Answer, Fault, write_answer
+from tests.support.received import Received, read_request
 
 __all__ = ["Answer", "Fault", "Received", "Receiver", "ThreadedReceiver", "receiver_in_thread"]
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """One request as it came in; header names are lower case."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-    at: float  # time.time()
-    connection: int  # which connection brought it, from 1
-
-    @property
-    def webhook_id(self) -> str:
-        """The message id."""
-        return self.headers["webhook-id"]
-
-    @property
-    def json(self) -> Any:
-        """The body, parsed."""
-        return json.loads(self.body)
-
-    def verify(self, secret: str) -> Any:
-        """The body, parsed by the official library; raises its error for a bad signature."""
-        return Webhook(secret).verify(self.body, self.headers)
 
 
 @dataclass(slots=True)
@@ -145,7 +116,7 @@ class Receiver:
         self.connections += 1
         number = self.connections
         try:
-            while (request := await _read_request(reader, number)) is not None:
+            while (request := await read_request(reader, number)) is not None:
                 answer = self._answer_for(request)
                 self.requests.append(request)
                 self._changed.set()
@@ -156,20 +127,6 @@ class Receiver:
         finally:
             self._tasks.discard(task)
             writer.close()
-
-
-async def _read_request(reader: asyncio.StreamReader, connection: int) -> Received | None:
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    first, *lines = head.decode("latin-1").split("\r\n")
-    method, path, _ = first.split(" ", 2)
-    headers = {
-        name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines if x)
-    }
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Received(method, path, headers, body, time.time(), connection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,21 @@ async def test_a_huge_body_is_cut_and_the_connection_given_up(sender, receiver):
     assert len((await sender.send(target(bad), {}, b"{}")).body) == 10 * 1024
 
 
+@pytest.mark.parametrize("size", [0, 1, 2047, 2048, 2049, 70_000])
+async def test_a_body_of_any_size_is_kept_up_to_the_cap(sender, receiver, size):
+    """Whether it came with the header block or after it; the next request works all the same."""
+    body = bytes(range(256)) * (size // 256 + 1)
+    url = receiver.on("/h", Answer(200, body=body[:size]))
+    for _ in range(3):
+        assert (await sender.send(target(url), {}, b"{}")).body == body[: min(size, 2048)]
+
+
+async def test_204_has_no_body(sender, receiver):
+    """No content is success too."""
+    answer = await sender.send(target(receiver.on("/h", Answer(204))), {}, b"{}")
+    assert (answer.status_code, answer.body) == (204, b"")
+
+
 async def test_a_compressed_body_is_kept_as_it_came(sender, receiver):
     """Nothing is decompressed: a small bomb stays small."""
     url = receiver.on(
