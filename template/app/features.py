@@ -5,21 +5,16 @@ routes, event types and tables out of the application; nothing else has to chang
 your own, write the package and add its name to `FEATURES`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
-from litestar import Request, Response
 from litestar.types import ControllerRouterHandler
 
 from app.api.catalogue import EventType
+from app.api.problems import ErrorPage
 
 FEATURES = ("orders", "admin", "inbox")
-
-# (request, status, title, detail, hint) -> a page
-ErrorPage = Callable[[Request[Any, Any, Any], int, str, str, str], Response[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

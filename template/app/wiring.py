@@ -18,22 +18,21 @@ from litestar.di import Provide
 from prometheus_client import CollectorRegistry
 
 from app import features
-from app.api import docs, openapi
+from app.api import docs, health, openapi
 from app.api.auth import Authenticator, provide_caller
 from app.api.body import Body
 from app.api.catalogue import Catalogue
 from app.api.events import publish_events
 from app.api.idempotency import provide_identity
 from app.api.messages import Messages
-from app.api.problems import ERROR_PAGES, EXCEPTION_HANDLERS
+from app.api.problems import ERROR_PAGES, EXCEPTION_HANDLERS, ErrorPage
 from app.cipher import Cipher, check_sentinel
 from app.config import Settings
 from app.db.engine import Database
 from app.db.migrate import schema_state
 from app.errors import ConfigError
-from app.observe import health
 from app.observe.logging import configure_logging
-from app.observe.metrics import HttpMetrics, metrics_routes
+from app.observe.metrics import HttpMetrics
 from app.observe.requests import Observed
 from app.program import program
 from app.webhooks.routes import Endpoints
@@ -99,7 +98,7 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
         route_handlers=[
             health.live,
             health.ready,
-            metrics_routes(settings, components.registry),
+            health.metrics_route(settings, components.registry),
             *docs.ROUTES,
             publish_events,
             Messages,
@@ -142,5 +141,5 @@ def _always(value: object) -> Provide:
     return Provide(provide, sync_to_thread=False)
 
 
-def _error_pages(loaded: tuple[features.Feature, ...]) -> dict[str, features.ErrorPage]:
+def _error_pages(loaded: tuple[features.Feature, ...]) -> dict[str, ErrorPage]:
     return {f"/{f.name}": f.error_page for f in loaded if f.error_page is not None}

@@ -15,20 +15,23 @@ from litestar import Controller, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
-from sqlalchemy import select
+from sqlalchemy import column, select, table
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.api.audit import audit
 from app.api.auth import Caller, requires
+from app.db.dialect import Id
 from app.db.engine import Database
 from app.errors import BadRequest, NotFound
 from app.outbox import messages
 from app.outbox.message import ParkedReason, Status
 from app.outbox.messages import Message, MessageDetail, MessageFilter, Page, RetryReport
-from app.webhooks.tables import endpoints
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
+
+# `app.webhooks` stands above this package, so its table is named here, not imported.
+_endpoints = table("endpoints", column("id", Id), column("tenant"))
 
 
 class RetryAll(Struct, frozen=True, forbid_unknown_fields=True):
@@ -158,6 +161,6 @@ class Messages(Controller):
 async def _check_endpoint(session: AsyncSession, endpoint_id: UUID | None, caller: Caller) -> None:
     if endpoint_id is None or caller.tenant is None:
         return
-    owner = select(endpoints.c.tenant).where(endpoints.c.id == endpoint_id)
+    owner = select(_endpoints.c.tenant).where(_endpoints.c.id == endpoint_id)
     if (await session.execute(owner)).scalar_one_or_none() != caller.tenant:
         raise NotFound(f"there is no endpoint {endpoint_id}")

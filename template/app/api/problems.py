@@ -7,7 +7,7 @@ request id that the answer's `instance` carries. A feature that shows pages give
 (see `features.py`), which replaces the JSON below its prefix.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -20,7 +20,6 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.errors import AppError, RequestError
-from app.features import ErrorPage
 
 PROBLEM_JSON = "application/problem+json"
 ERROR_PAGES = "error_pages"  # key of the application state: prefix -> ErrorPage
@@ -52,6 +51,8 @@ class Problem(Struct, frozen=True, omit_defaults=True):
 
 
 AnyRequest = Request[Any, Any, Any]
+ErrorPage = Callable[[AnyRequest, int, str, str, str], Response[Any]]
+"""(request, status, title, detail, hint) -> a page instead of problem+json"""
 
 
 def problem_response(

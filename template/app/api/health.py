@@ -1,4 +1,6 @@
-"""Liveness and readiness. Readiness says whether *this* process can take requests.
+"""For those who operate it: liveness, readiness, metrics.
+
+Readiness says whether *this* process can take requests.
 
 Invariant: readiness looks at the database and its schema, never at relays, receivers or anything
 else outside: an outage there must not take the API out of rotation, which only needs to commit.
@@ -9,15 +11,20 @@ from typing import Literal
 
 from litestar import Response, get
 from litestar.di import NamedDependency
+from litestar.handlers import BaseRouteHandler
 from msgspec import Struct
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from app.api.auth import PUBLIC
+from app.api.auth import PUBLIC, requires
 from app.api.problems import AnyRequest, Problem, problem_response
+from app.config import Settings
 from app.db.engine import Database
 from app.db.migrate import SchemaState, schema_state
 from app.program import program
 
 DATABASE_SECONDS = 2.0
+METRICS = CONTENT_TYPE_LATEST.partition("; charset")[0]  # the framework adds the charset
 
 
 class Health(Struct, frozen=True):
@@ -63,3 +70,14 @@ def describe(schema: SchemaState) -> str:
 def _not_ready(request: AnyRequest, detail: str, hint: str) -> Response[Health]:
     problem = Problem(title="Not ready", status=503, detail=detail, hint=hint)
     return problem_response(request, problem, {"Retry-After": "1"})
+
+
+def metrics_route(settings: Settings, registry: CollectorRegistry) -> BaseRouteHandler:
+    """`GET /metrics`: open with APP_METRICS_PUBLIC, else for keys with scope `read`."""
+    opening = {"opt": PUBLIC} if settings.metrics_public else {"guards": [requires("read")]}
+
+    @get("/metrics", include_in_schema=False, media_type=METRICS, **opening)
+    async def metrics() -> bytes:
+        return generate_latest(registry)
+
+    return metrics
