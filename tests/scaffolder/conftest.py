@@ -1,6 +1,7 @@
 """Every test runs the real command as a process, in an empty home of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from scaffolder.packing import read_tree, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 SCAFFOLDER = (sys.executable, "-m", "scaffolder")
@@ -33,10 +36,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A private home and an empty folder to work in."""
+    """A private home, an empty folder to work in, and the tool that is tested."""
 
     home: Path
     work: Path
+    tool: Path
 
     @property
     def env(self) -> dict[str, str]:
@@ -47,7 +51,7 @@ class Machine:
             "HOME": str(self.home),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CEILING_DIRECTORIES": str(self.work),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(self.tool),
         }
 
     def run(
@@ -90,10 +94,20 @@ class Machine:
         return sorted(path.relative_to(self.work).as_posix() for path in self.work.rglob("*"))
 
 
+@pytest.fixture(scope="session")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a copy of the tool and its template, so that nobody edits them while tests run."""
+    folder = tmp_path_factory.mktemp("tool")
+    unpack(read_tree(ROOT), folder)
+    for name in ("scaffolder", "releases"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path: Path, tool: Path) -> Machine:
     """Give an empty home and an empty working folder."""
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
-    return Machine(home, work)
+    return Machine(home, work, tool)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, SCAFFOLDER, Machine, Run
+from .conftest import SCAFFOLDER, Machine, Run
 
 NEW = ("new", "my-app", "--yes", "--no-install")
 
@@ -198,18 +198,14 @@ main()
 
 
 @pytest.fixture
-def open_folder() -> Iterator[Path]:
+def open_folder(tool: Path) -> Iterator[Path]:
     """Give a folder that every user may enter, with a copy of the tool's source tree."""
     with tempfile.TemporaryDirectory(prefix="scaffolder-test-") as name:
         folder = Path(name)
-        folder.chmod(0o755)
         if not all(above.stat().st_mode & 0o001 for above in folder.parents):
             pytest.skip(f"the system's temporary folder {folder.parent} is closed to other users")
-        for part in ("scaffolder", "template"):
-            shutil.copytree(
-                ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__")
-            )
-        shutil.copy(ROOT / "copier.yml", folder)
+        shutil.copytree(tool, folder, dirs_exist_ok=True)
+        folder.chmod(0o755)
         yield folder
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scaffolder.packing import read_tree, unpack
-
-from .conftest import ROOT, Machine
+from .conftest import Machine
 from .trees import project_files
 
 
@@ -18,9 +16,7 @@ from .trees import project_files
 def tagged(machine: Machine, tmp_path: Path) -> Path:
     """Give a git repository of the work tree with one release tag, and the tool in it."""
     folder = tmp_path / "template-repository"
-    unpack(read_tree(ROOT), folder)
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "scaffolder", folder / "scaffolder", ignore=ignore)
+    shutil.copytree(machine.tool, folder, ignore=shutil.ignore_patterns("__pycache__"))
     machine.git(folder, "init", "--quiet")
     machine.git(folder, "add", "--all", "--force")
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.com")

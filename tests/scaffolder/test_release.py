@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scaffolder import __version__
-from scaffolder.packing import read_archive, read_tree, unpack
+from scaffolder.packing import read_archive, read_tree
 
 from .conftest import ROOT, Machine, Run
 
@@ -40,10 +40,9 @@ Everything.
 def checkout(machine: Machine) -> Path:
     """Give a clean repository with the template, the package and the tools of this one."""
     folder = machine.work / "checkout"
-    unpack(read_tree(ROOT), folder)
-    ignore = shutil.ignore_patterns("__pycache__")
-    for name in ("scaffolder", "tools"):
-        shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+    ignore = shutil.ignore_patterns("__pycache__", "*.tar.gz")
+    shutil.copytree(machine.tool, folder, ignore=ignore)
+    shutil.copytree(ROOT / "tools", folder / "tools", ignore=ignore)
     (folder / "CHANGELOG.md").write_text(CHANGES)
     shutil.copy(ROOT / ".gitignore", folder)
     machine.git(folder, "init", "--quiet")

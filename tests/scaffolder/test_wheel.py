@@ -15,19 +15,16 @@ from scaffolder import __version__
 from .conftest import ROOT, SCAFFOLDER, Machine
 from .trees import project_files
 
-BUILD_INPUT = ("scaffolder", "template", "releases", "copier.yml", "pyproject.toml", "README.md")
-
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a copy of the source tree, so that parallel edits do not change it half way."""
-    folder = tmp_path_factory.mktemp("source")
-    ignore = shutil.ignore_patterns("__pycache__", "*_cache", ".venv", ".hypothesis", "data")
-    for name in (*BUILD_INPUT, "hatch_build.py", "CHANGELOG.md", "LICENSE", ".gitignore"):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=ignore)
-        elif (ROOT / name).exists():
-            shutil.copy(ROOT / name, folder / name)
+def source(tool: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a source tree to build from."""
+    folder = tmp_path_factory.mktemp("source") / "tree"
+    shutil.copytree(tool, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "CHANGELOG.md", ".gitignore"):
+        shutil.copy(ROOT / name, folder)
+    for licence in ROOT.glob("LICENSE*"):
+        shutil.copy(licence, folder)
     return folder
 
 
