@@ -8,10 +8,12 @@ run time (see `features.py`). Invariant: the application takes no request before
 code's and the secret key is proven to be the one that the stored secrets were encrypted with.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
 
+import structlog
 from litestar import Litestar
 from litestar.datastructures import State
 from litestar.di import Provide
@@ -34,8 +36,15 @@ from app.errors import ConfigError
 from app.observe.logging import configure_logging
 from app.observe.metrics import HttpMetrics
 from app.observe.requests import Observed
+from app.outbox.deliverer import Deliverer
 from app.program import program
+from app.relay.metrics import RelayMetrics
+from app.relay.relay import Counts, Relay
+from app.relay.wakeup import Notifier
+from app.webhooks.deliverer import WebhookDeliverer
 from app.webhooks.routes import Endpoints
+
+logger = structlog.get_logger("app")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +57,17 @@ class Components:
     catalogue: Catalogue
     registry: CollectorRegistry
     http_metrics: HttpMetrics
+    deliverers: dict[str, Deliverer] = field(default_factory=dict)
+
+    def relay(self) -> Relay:
+        """A relay over these parts. Call it once, inside the event loop."""
+        self.deliverers["webhook"] = WebhookDeliverer(self.database, self.cipher, self.settings)
+        return Relay(self.database, self.deliverers, self.settings, RelayMetrics(self.registry))
 
     async def close(self) -> None:
         """Give back every connection."""
+        for deliverer in self.deliverers.values():
+            await deliverer.close()
         await self.database.dispose()
 
 
@@ -78,18 +95,41 @@ async def check_ready_to_start(components: Components) -> None:
     await check_sentinel(components.database, components.cipher)
 
 
+@asynccontextmanager
+async def _relaying(components: Components) -> AsyncGenerator[None]:
+    """A relay in this process for as long as the block lasts; what it holds is settled."""
+    relay = components.relay()
+    task = asyncio.create_task(relay.run())
+    task.add_done_callback(_say_why)
+    try:
+        yield
+    finally:
+        relay.stop()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _say_why(task: "asyncio.Task[Counts]") -> None:
+    if not task.cancelled() and task.exception() is not None:
+        logger.critical("the relay of this process has ended", exc_info=task.exception())
+
+
 def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litestar:
     """The HTTP application. `with_relay`: deliver in this process; None: only on SQLite."""
     configure_logging(settings)
     components = build(settings)
     authenticator = Authenticator(components.database)
+    notifier = Notifier(components.database)
+    relays = settings.is_sqlite if with_relay is None else with_relay
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncGenerator[None]:
         try:
             await check_ready_to_start(components)
-            yield
+            await notifier.start()
+            async with _relaying(components) if relays else nullcontext():
+                yield
         finally:
+            await notifier.stop()
             await authenticator.close()
             await components.close()
 
