@@ -1,7 +1,7 @@
 """Who may pass: the guard of every admin page, and the check of every form.
 
     GET  -> signed_in (session cookie) -> handler
-    POST -> signed_in -> same_site, csrf token -> handler
+    POST -> signed_in -> own_form (csrf token, origin) -> handler
 
 Invariant: deny by default. Both run for every handler of the admin router; one is open only when
 its own `opt` says `OPEN` (the sign-in link, the style sheet). A list of open paths would also open

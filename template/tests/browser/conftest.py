@@ -58,12 +58,18 @@ async def data(browser_settings: Settings) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def site(browser_settings: Settings) -> AsyncIterator[str]:
+def relays() -> bool:
+    """Whether the application delivers; a module that wants it overrides this."""
+    return False
+
+
+@pytest.fixture
+async def site(browser_settings: Settings, relays: bool) -> AsyncIterator[str]:
     """The address of the running application."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-        app = create_app(browser_settings, with_relay=False)
+        app = create_app(browser_settings, with_relay=relays)
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on"))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         async with asyncio.timeout(DEADLINE_SECONDS):
