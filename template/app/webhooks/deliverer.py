@@ -6,6 +6,8 @@ Invariant: no transaction is open while a request is out. An endpoint that is di
 costs no attempt: the message is parked.
 """
 
+import asyncio
+
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -20,6 +22,8 @@ from app.webhooks.known import FRESH_SECONDS, KnownEndpoints
 from app.webhooks.outcomes import SendFailed, outcome_of, outcome_without_status
 from app.webhooks.ready import Ready
 from app.webhooks.sender import Sender
+
+DISABLE_SECONDS = 5.0  # a database that does not answer must not hold a sender
 
 logger = structlog.get_logger("app.webhooks")
 
@@ -38,6 +42,7 @@ class WebhookDeliverer:
     ) -> None:
         self._database = database
         self._sender = sender or Sender(allow_private=settings.allow_private_targets)
+        self._disabling: set[asyncio.Task[None]] = set()
         self._known = KnownEndpoints(database, cipher, settings, fresh_seconds)
 
     async def deliver(self, claim: Claim) -> Outcome:
@@ -61,13 +66,23 @@ class WebhookDeliverer:
 
     async def close(self) -> None:
         """Give back connections."""
+        if self._disabling:
+            await asyncio.wait(self._disabling, timeout=DISABLE_SECONDS)
+        self._known.close()
         await self._sender.close()
 
     async def _disable(self, destination: str, known: Ready) -> None:
         """The receiver is gone for good; a failure here changes nothing about the attempt."""
+        disabling = asyncio.create_task(self._disable_gone(known))
+        self._disabling.add(disabling)
+        disabling.add_done_callback(self._disabling.discard)
+        await asyncio.wait({disabling}, timeout=DISABLE_SECONDS)
+        self._known.forget(destination)
+
+    async def _disable_gone(self, known: Ready) -> None:
         try:
             async with self._database.transaction() as session:
                 await disable_gone(session, known.endpoint_id, known.version)
         except (SQLAlchemyError, OSError) as error:
-            logger.warning("endpoint not disabled", destination=destination, error=str(error)[:200])
-        self._known.forget(destination)
+            endpoint, text = str(known.endpoint_id), repr(error)[:200]
+            logger.warning("endpoint not disabled", endpoint_id=endpoint, error=text)

@@ -24,6 +24,7 @@ from app.webhooks.ready import DELETED, DISABLED, Ready, Rows, is_current, prepa
 FRESH_SECONDS = 1.0
 IN_USE_SECONDS = 5.0  # a read renews what was used this recently
 FORGET_SECONDS = 600.0  # longer than any request: `policy` is asked after it
+READ_SECONDS = 5.0  # a database that does not answer must not hold a sender
 READ_AT_ONCE = 500
 
 UNREAD = Deferred("the endpoint could not be read from the database", delay_seconds=5.0)
@@ -54,7 +55,8 @@ class KnownEndpoints:
         self._fresh_seconds = fresh_seconds
         self._entries: dict[str, _Entry] = {}
         self._wanted: set[str] = set()
-        self._lock = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
+        self._abandoned: set[asyncio.Task[None]] = set()
 
     async def get(self, destination: str) -> Ready | Deferred:
         """How to send to `destination`, or why that is not possible now. Never raises."""
@@ -65,8 +67,8 @@ class KnownEndpoints:
             return entry.state
         try:
             return await self._read(destination, now)
-        except (SQLAlchemyError, OSError) as error:
-            logger.warning("endpoints could not be read", error=str(error)[:200])
+        except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
+            logger.warning("endpoints could not be read", error=repr(error)[:200])
             return UNREAD
 
     def policy(self, destination: str) -> RetryPolicy:
@@ -82,17 +84,44 @@ class KnownEndpoints:
         if entry is not None:
             entry.read_at -= self._fresh_seconds
 
+    def close(self) -> None:
+        """Give up a read that is under way."""
+        if self._reading is not None:
+            self._abandon(self._reading)
+
     async def _read(self, destination: str, asked_at: float) -> Ready | Deferred:
+        """Wait for a read that began after `asked_at`; many wait for the same one."""
         self._wanted.add(destination)
-        async with self._lock:
-            # Whoever held the lock before may have read ours along with its own.
+        while True:
+            reading = self._reading
+            if reading is None or reading.done():
+                reading = self._reading = asyncio.create_task(self._read_wanted())
+            # Not a timeout around the read: giving up a dead connection may take as long as it.
+            await asyncio.wait({reading}, timeout=READ_SECONDS)
+            if not reading.done():
+                self._abandon(reading)
+                raise TimeoutError(f"no answer within {READ_SECONDS:g} s")
+            reading.result()
             entry = self._entries.get(destination)
-            if entry is None or entry.read_at < asked_at:
-                wanted, self._wanted = self._wanted, set()
-                await self._read_all(wanted | self._in_use())
-                entry = self._entries[destination]
-        entry.used_at = time.monotonic()
-        return entry.state
+            if entry is not None and entry.read_at >= asked_at:
+                entry.used_at = time.monotonic()
+                return entry.state
+
+    def _abandon(self, reading: asyncio.Task[None]) -> None:
+        if self._reading is reading:
+            self._reading = None
+        self._abandoned.add(reading)
+        reading.add_done_callback(self._ended)
+        reading.cancel()
+
+    def _ended(self, reading: asyncio.Task[None]) -> None:
+        self._abandoned.discard(reading)
+        if not reading.cancelled():
+            reading.exception()
+
+    async def _read_wanted(self) -> None:
+        wanted, self._wanted = self._wanted, set()
+        await self._read_all(wanted | self._in_use())
 
     def _in_use(self) -> set[str]:
         now = time.monotonic()

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 from uuid import UUID
 
 import pytest
-from sqlalchemy import event, update
+from sqlalchemy import event, text, update
 
 from app.cipher import Cipher
+from app.db.engine import Database
 from app.ids import uuid7
 from app.outbox.message import (
     Claim,
@@ -20,6 +21,7 @@ from app.outbox.message import (
     webhook_destination,
 )
 from app.outbox.policy import DEFAULT_POLICY, Ladder
+from app.webhooks import known
 from app.webhooks.deliverer import WebhookDeliverer
 from app.webhooks.endpoint import EndpointCreate, EndpointUpdate
 from app.webhooks.endpoints import (
@@ -31,7 +33,7 @@ from app.webhooks.endpoints import (
     update_endpoint,
 )
 from app.webhooks.tables import endpoint_secrets, endpoints
-from tests.conftest import SECRET
+from tests.conftest import SECRET, settings_for
 from tests.support.receiver import Answer, Fault, Receiver
 
 CIPHER = Cipher(SECRET)
@@ -324,18 +326,33 @@ async def test_g9_no_transaction_is_open_while_a_request_is_out(
     assert isinstance(await task, Delivered)
 
 
-async def test_a_database_that_does_not_answer_defers_and_spends_nothing(
-    settings, sqlite_url, tmp_path, receiver
-):
+async def test_a_database_without_tables_defers_and_spends_nothing(tmp_path):
     """An internal fault is no failure of the endpoint."""
-    from app.db.engine import Database
-    from tests.conftest import settings_for
-
     empty = settings_for(f"sqlite+aiosqlite:///{tmp_path}/empty.db")
     database = Database(empty)
     deliverer = WebhookDeliverer(database, CIPHER, empty)
     outcome = await deliverer.deliver(claim_for(uuid7()))
     assert isinstance(outcome, Deferred)
     assert outcome.park is None
+    await deliverer.close()
+    await database.dispose()
+
+
+async def test_a_database_that_does_not_answer_holds_no_sender(
+    postgresql_url, receiver, monkeypatch
+):
+    """The read is given up in time, and the next one works: the connection is not needed again."""
+    monkeypatch.setattr(known, "READ_SECONDS", 0.3)
+    settings = settings_for(postgresql_url)
+    database = Database(settings)
+    made = await endpoint_at(database, settings, receiver.url)
+    deliverer = WebhookDeliverer(database, CIPHER, settings)
+    async with database.transaction() as session:
+        await session.execute(text("LOCK TABLE endpoints IN ACCESS EXCLUSIVE MODE"))
+        claims = [claim_for(made.id) for _ in range(3)]
+        outcomes = await asyncio.gather(*(deliverer.deliver(claim) for claim in claims))
+        assert [type(outcome) for outcome in outcomes] == [Deferred] * 3
+        assert {outcome.park for outcome in outcomes} == {None}
+    assert isinstance(await deliverer.deliver(claim_for(made.id)), Delivered)
     await deliverer.close()
     await database.dispose()

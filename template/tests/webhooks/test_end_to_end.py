@@ -1,0 +1,160 @@
+"""From publish to a verified webhook, parked, retried: relay, deliverer and receiver together."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from app.cipher import Cipher
+from app.outbox.event import Event
+from app.outbox.message import ParkedReason, Status
+from app.outbox.messages import MessageFilter, get_message, list_messages, retry
+from app.outbox.publish import publish
+from app.relay.metrics import RelayMetrics
+from app.relay.relay import Relay
+from app.webhooks.deliverer import WebhookDeliverer
+from app.webhooks.endpoint import EndpointCreate
+from app.webhooks.endpoints import create_endpoint, delete_endpoint, disable_endpoint
+from tests.conftest import SECRET
+from tests.support.receiver import Answer, Fault, Receiver
+
+CIPHER = Cipher(SECRET)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+async def relay(database, settings) -> AsyncIterator[Relay]:
+    deliverer = WebhookDeliverer(database, CIPHER, settings, fresh_seconds=0)
+    metrics = RelayMetrics(CollectorRegistry())
+    relay = Relay(database, {"webhook": deliverer}, settings, metrics)
+    yield relay
+    await relay.close()
+    await deliverer.close()
+
+
+async def endpoint_at(database, settings, url: str, types: list[str], tenant: str = ""):
+    wanted = EndpointCreate(url=url, types=types)
+    async with database.transaction() as session:
+        return await create_endpoint(session, CIPHER, settings, wanted, tenant)
+
+
+async def announce(database, **fields):
+    async with database.transaction() as session:
+        return await publish(session, Event(**{"type": "order.paid", "data": {"id": 1}} | fields))
+
+
+async def messages_of(database):
+    async with database.read() as session:
+        page = await list_messages(session, MessageFilter())
+        return [await get_message(session, message.id) for message in page.items]
+
+
+async def test_an_event_reaches_every_subscriber_signed_with_its_own_secret(
+    database, settings, relay, receiver
+):
+    """One message for each matching endpoint of the tenant, none for the others."""
+    paid = await endpoint_at(database, settings, receiver.url_for("/paid"), ["order.paid"])
+    every = await endpoint_at(database, settings, receiver.url_for("/every"), ["*"])
+    await endpoint_at(database, settings, receiver.url_for("/other"), ["user.*"])
+    await endpoint_at(database, settings, receiver.url_for("/foreign"), ["*"], tenant="acme")
+    published = await announce(database)
+    assert published.messages == 2
+    await relay.run_once()
+    assert sorted(r.path for r in receiver.requests) == ["/every", "/paid"]
+    for path, endpoint in (("/paid", paid), ("/every", every)):
+        (got,) = receiver.at(path)
+        assert got.verify(endpoint.secret)["data"] == {"id": 1}
+        assert got.headers["webhook-event-id"] == str(published.event_id)
+    assert len({r.webhook_id for r in receiver.requests}) == 2
+    assert {m.status for m in await messages_of(database)} == {Status.SENT}
+
+
+async def test_a_rejected_message_is_parked_and_a_retry_delivers_it_under_the_same_id(
+    database, settings, relay, receiver
+):
+    """The path of the demo: 404, parked, mended, retried, delivered."""
+    url = receiver.on("/hook", Answer(404, body=b"no such page"), Answer(200))
+    await endpoint_at(database, settings, url, ["*"])
+    await announce(database)
+    await relay.run_once()
+    (parked,) = await messages_of(database)
+    assert (parked.status, parked.parked_reason) == (Status.PARKED, ParkedReason.REJECTED)
+    assert parked.last_error == "answered 404 Not Found"
+    (attempt,) = parked.attempt_log
+    assert (attempt.status_code, attempt.response_body) == (404, "no such page")
+    async with database.transaction() as session:
+        await retry(session, parked.id)
+    await relay.run_once()
+    (sent,) = await messages_of(database)
+    assert (sent.status, sent.attempts) == (Status.SENT, 2)
+    assert {r.webhook_id for r in receiver.requests} == {str(parked.id)}
+
+
+@pytest.mark.parametrize("end", ["disabled", "deleted"])
+async def test_what_is_pending_when_an_endpoint_ends_is_parked_and_no_attempt_is_spent(
+    database, settings, relay, receiver, end
+):
+    """Nothing vanishes: the message is there, with the reason, to be dismissed or retried."""
+    made = await endpoint_at(database, settings, receiver.url, ["*"])
+    await announce(database)
+    async with database.transaction() as session:
+        if end == "disabled":
+            await disable_endpoint(session, made.id, "maintenance")
+        else:
+            await delete_endpoint(session, made.id)
+    await relay.run_once()
+    (message,) = await messages_of(database)
+    assert (message.status, message.parked_reason) == (Status.PARKED, f"endpoint_{end}")
+    assert (message.attempts, message.attempt_log) == (0, [])
+    assert receiver.requests == []
+
+
+async def test_a_disabled_endpoint_still_gets_its_messages_and_a_deleted_one_does_not(
+    database, settings, receiver
+):
+    """Disabled: stored, to be retried later. Deleted: no longer subscribed."""
+    off = await endpoint_at(database, settings, receiver.url, ["*"])
+    gone = await endpoint_at(database, settings, receiver.url, ["*"])
+    async with database.transaction() as session:
+        await disable_endpoint(session, off.id, "maintenance")
+        await delete_endpoint(session, gone.id)
+    await announce(database)
+    assert [m.endpoint_id for m in await messages_of(database)] == [off.id]
+
+
+async def test_retry_after_moves_the_next_attempt(database, settings, relay, receiver):
+    """Later than the plan (5 s), never earlier."""
+    url = receiver.on("/hook", Answer(503, headers=(("Retry-After", "600"),)))
+    await endpoint_at(database, settings, url, ["*"])
+    await announce(database)
+    await relay.run_once()
+    (message,) = await messages_of(database)
+    assert message.status is Status.PENDING
+    wait = message.available_at.timestamp() - time.time()
+    assert 580 < wait < 610
+
+
+async def test_g8_a_stalled_endpoint_delays_no_other(database, settings, relay, receiver):
+    """Twenty messages to an endpoint that never answers; another one gets its own at once."""
+    slow = receiver.on("/slow", Answer(fault=Fault.SILENT))
+    async with database.transaction() as session:
+        wanted = EndpointCreate(url=slow, types=["*"], timeout_seconds=3.0)
+        await create_endpoint(session, CIPHER, settings, wanted, "")
+    for _ in range(20):
+        await announce(database, type="noise.x")
+    await endpoint_at(database, settings, receiver.url_for("/fast"), ["order.*"])
+    started = time.monotonic()
+    running = asyncio.create_task(relay.run())
+    await receiver.wait_for(8, path="/slow")
+    await announce(database)
+    await receiver.wait_for(1, path="/fast", timeout=2)
+    assert time.monotonic() - started < 3
+    relay.stop()
+    await running
