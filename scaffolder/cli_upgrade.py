@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from scaffolder import interrupt
-from scaffolder.errors import Interrupted, ScaffolderError
+from scaffolder.errors import CannotProceed, Interrupted, ScaffolderError
 
 if TYPE_CHECKING:
     from scaffolder.console import Console
@@ -123,6 +123,11 @@ def _run(console: "Console", command: Callable[[], Report]) -> Report:
             return command()
     except BaseException as raised:
         error = INTERRUPTED if interrupt.seen() else raised
+        if isinstance(error, OSError):
+            error = CannotProceed(
+                f"`{error.filename}` cannot be used: {error.strerror}",
+                hint="mend that, and run the command again",
+            )
         if not isinstance(error, ScaffolderError):
             raise
         console.error(error)

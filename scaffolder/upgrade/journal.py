@@ -161,13 +161,9 @@ def print_of(path: Path) -> Print | None:
         target = os.fsencode(os.readlink(path))  # noqa: PTH115
         return Print("link", hashlib.sha256(target).hexdigest(), executable=False)
     if stat.S_ISREG(status.st_mode):
-        return Print("file", digest_of(path), executable=bool(status.st_mode & stat.S_IXUSR))
+        return Print(
+            "file",
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+            executable=bool(status.st_mode & stat.S_IXUSR),
+        )
     return None if stat.S_ISDIR(status.st_mode) else Print("other", "", executable=False)
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, or an empty text when there is none."""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except FileNotFoundError:
-        return ""

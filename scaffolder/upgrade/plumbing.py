@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scaffolder.errors import CannotProceed
+
 # Configuration of this user; the project's own git needs it, a scratch repository must not see it.
 _ISOLATED = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
 _KEPT = frozenset(
@@ -13,11 +15,15 @@ _KEPT = frozenset(
 )
 
 
-class GitFailed(Exception):
+class GitFailed(CannotProceed):
     """A git command ended with an exit code that its caller does not know."""
 
     def __init__(self, command: str, code: int, output: str) -> None:
-        super().__init__(f"git {command} failed with exit code {code}: {output.strip()}")
+        said = " ".join(output.split()) or "it said nothing"
+        super().__init__(
+            f"`git {command}` failed with exit code {code}: {said}",
+            hint="mend what git says, and run the command again",
+        )
         self.command = command
         self.code = code
         self.output = output

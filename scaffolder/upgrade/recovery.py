@@ -4,13 +4,14 @@ Both may be killed too, and start again from what they find: every path is in it
 its new state, or an owner changed it since, and then it is named and left alone.
 """
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from scaffolder import interrupt
 from scaffolder.errors import BadInput
 from scaffolder.upgrade import moving
-from scaffolder.upgrade.journal import Area, Item, Journal, digest_of, print_of
+from scaffolder.upgrade.journal import Area, Item, Journal, print_of
 from scaffolder.upgrade.repository import Repository
 
 
@@ -21,7 +22,7 @@ class TakenBack:
     left: tuple[str, ...]
 
 
-def finish(area: Area, journal: Journal) -> None:
+def finish(project: Repository, area: Area, journal: Journal) -> None:
     """Do what is not done yet, then let the new index appear; the lock must be held."""
     top = Path(journal.top)
     for item in journal.items:
@@ -34,10 +35,10 @@ def finish(area: Area, journal: Journal) -> None:
         if item.new is not None and print_of(target) != item.new:
             moving.put(area.new(item.path), target, area.old(item.path) if item.old else None)
     area.lock.replace(area.index)
-    area.clear()
+    _settle(project, area)
 
 
-def take_back(area: Area, journal: Journal) -> TakenBack:
+def take_back(project: Repository, area: Area, journal: Journal) -> TakenBack:
     """Restore every path that is in its new state, and the index."""
     top, left = Path(journal.top), []
     for item in journal.items:
@@ -46,37 +47,51 @@ def take_back(area: Area, journal: Journal) -> TakenBack:
     for item in journal.items:
         if item.old is not None and not _restored(area, top, item):
             left.append(item.path)
-    if digest_of(area.index) == journal.index_after:
+    now = index_state(project, area.index)
+    if now == journal.index_after:
         area.index_before.replace(area.index)
-    elif digest_of(area.index) != journal.index_before:
+    elif now != journal.index_before:
         left.append("the index")
-    if _ours(area, journal):
+    if _ours(area):
         area.lock.unlink()
-    area.clear()
+    _settle(project, area)
     return TakenBack(tuple(left))
 
 
 def resume(project: Repository, area: Area, journal: Journal) -> None:
     """Finish an interrupted upgrade; BadInput when the project was changed since."""
     _check_place(project, journal)
-    _check_lock(area, journal)
-    if digest_of(area.index) == journal.index_after:
-        _unlock(area, journal)
-        area.clear()
+    _check_lock(area)
+    if index_state(project, area.index) == journal.index_after:
+        if _ours(area):
+            area.lock.unlink()
+        _settle(project, area)
         return
     _check_untouched(project, area, journal)
     with interrupt.shield():
         if not area.lock.exists():
             _relock(area)
-        finish(area, journal)
+        finish(project, area, journal)
 
 
 def abort(project: Repository, area: Area, journal: Journal) -> TakenBack:
     """Take an interrupted upgrade back."""
     _check_place(project, journal)
-    _check_lock(area, journal)
+    _check_lock(area)
     with interrupt.shield():
-        return take_back(area, journal)
+        return take_back(project, area, journal)
+
+
+def index_state(project: Repository, index: Path) -> str:
+    """Return a digest of what an index holds; unlike its bytes, `git status` does not change it."""
+    git = project.git.with_(GIT_INDEX_FILE=str(index))
+    return hashlib.sha256(git.run("ls-files", "--stage", "-z")).hexdigest()
+
+
+def _settle(project: Repository, area: Area) -> None:
+    """Let git see that the files are those of its index (the undo needs it), then end."""
+    project.git.run("update-index", "-q", "--refresh", ok=range(256))
+    area.clear()
 
 
 def _check_place(project: Repository, journal: Journal) -> None:
@@ -88,19 +103,19 @@ def _check_place(project: Repository, journal: Journal) -> None:
         )
 
 
-def _check_lock(area: Area, journal: Journal) -> None:
-    if area.lock.exists() and not _ours(area, journal):
+def _check_lock(area: Area) -> None:
+    if area.lock.exists() and not _ours(area):
         raise BadInput(
             f"`{area.lock}` exists, and it is not of this tool: git is at work here",
             hint="wait for it to end; if no git runs any more, remove that file",
         )
 
 
-def _ours(area: Area, journal: Journal) -> bool:
+def _ours(area: Area) -> bool:
     """Tell whether index.lock is what this tool put there, or the start of it."""
-    if not area.lock.exists():
+    if not (area.lock.exists() and area.index_after.exists()):
         return False
-    if digest_of(area.lock) == journal.index_after:
+    if area.lock.samefile(area.index_after):
         return True
     return area.index_after.read_bytes().startswith(area.lock.read_bytes())
 
@@ -113,7 +128,7 @@ def _check_untouched(project: Repository, area: Area, journal: Journal) -> None:
         if (now := print_of(top / item.path)) not in (item.old, item.new)
         or (now != item.new and item.new is not None and not _lies(area.new(item.path)))
     ]
-    if digest_of(area.index) != journal.index_before:
+    if index_state(project, area.index) != journal.index_before:
         changed.append("the index")
     if project.head != journal.head:
         changed.append("HEAD")
@@ -127,11 +142,6 @@ def _check_untouched(project: Repository, area: Area, journal: Journal) -> None:
 
 def _relock(area: Area) -> None:
     moving.link_or_copy(area.index_after, area.lock)
-
-
-def _unlock(area: Area, journal: Journal) -> None:
-    if _ours(area, journal):
-        area.lock.unlink()
 
 
 def _removed(top: Path, item: Item) -> bool:

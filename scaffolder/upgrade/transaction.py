@@ -19,11 +19,11 @@ from scaffolder.upgrade.journal import (
     Item,
     Journal,
     Print,
-    digest_of,
     print_of,
     write_journal,
 )
 from scaffolder.upgrade.plumbing import joined, shown
+from scaffolder.upgrade.recovery import index_state
 from scaffolder.upgrade.repository import Repository
 from scaffolder.upgrade.scratch import Scratch
 from scaffolder.upgrade.trees import SUBMODULE, Entry, index_line, removal_line
@@ -57,7 +57,7 @@ def apply(project: Repository, scratch: Scratch, result: Result) -> None:
     with interrupt.shield():
         write_journal(area, journal)
         _enter(project, area, journal)
-        _finish(area, journal)
+        _finish(project, area, journal)
 
 
 def check_clear(project: Repository, result: Result) -> None:
@@ -74,11 +74,11 @@ def check_clear(project: Repository, result: Result) -> None:
         )
 
 
-def _finish(area: Area, journal: Journal) -> None:
+def _finish(project: Repository, area: Area, journal: Journal) -> None:
     try:
-        recovery.finish(area, journal)
+        recovery.finish(project, area, journal)
     except OSError as error:
-        left = recovery.take_back(area, journal).left
+        left = recovery.take_back(project, area, journal).left
         also = f"; left as they are: {', '.join(left)}" if left else ""
         raise BadInput(
             f"`{error.filename}` could not be written ({error.strerror}), and the upgrade was "
@@ -120,7 +120,7 @@ def _entries(result: Result) -> Iterable[tuple[str, dict[int, Entry]]]:
 
 def _look(project: Repository, area: Area, changes: Iterable[Change]) -> _Seen:
     files = {change.path: print_of(project.root / change.path) for change in changes}
-    return _Seen(digest_of(area.index), files)
+    return _Seen(index_state(project, area.index), files)
 
 
 def _write_index(project: Repository, area: Area, result: Result) -> None:
@@ -145,7 +145,7 @@ def _prepare(project: Repository, area: Area, result: Result, seen: _Seen) -> Jo
         prefix=project.prefix,
         head=project.head,
         index_before=seen.index,
-        index_after=digest_of(area.index_after),
+        index_after=index_state(project, area.index_after),
         items=tuple(items),
         step=result.step,
         verdicts=result.verdicts,
@@ -191,7 +191,7 @@ def _enter(project: Repository, area: Area, journal: Journal) -> None:
             hint="wait for it to end; if no git runs any more, remove that file",
         ) from None
     changed = [item.path for item in journal.items if print_of(project.top / item.path) != item.old]
-    if digest_of(area.index) != journal.index_before:
+    if index_state(project, area.index) != journal.index_before:
         changed.append("the index")
     if project.git.line("rev-parse", "HEAD") != journal.head:
         changed.append("HEAD")

@@ -4,6 +4,7 @@ The tool is the real package, as a checkout with sealed releases; it runs as a p
 network namespace without interfaces where the system allows one.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from scaffolder import packing
 from tests.upgrade.templates import FIRST, SECOND, Files, packed
 
 ROOT = Path(__file__).resolve().parents[2]
+SERVER = Path(__file__).with_name("server.py")
 
 
 def _can_unshare() -> bool:
@@ -74,13 +76,54 @@ class Tool:
 
     def run(self, *arguments: str, cwd: Path, **env: str) -> Run:
         """Run `scaffolder` without a terminal and without a network."""
-        done = subprocess.run(
-            [*OFFLINE, sys.executable, "-m", "scaffolder", *arguments],
-            cwd=cwd, env=self.env | env, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=60, check=False,
-        )  # fmt: skip
-        out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
-        return Run(done.returncode, out, err)
+        return self.start(*arguments, cwd=cwd, **env).wait()
+
+    def start(self, *arguments: str, cwd: Path, **env: str) -> "Running":
+        """Start `scaffolder` in a fork of a process that has imported everything."""
+        server = _SERVERS.get(self.folder)
+        if server is None:
+            server = _SERVERS[self.folder] = subprocess.Popen(
+                [*OFFLINE, sys.executable, str(SERVER)],
+                env=self.env, cwd=self.home, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            )  # fmt: skip
+        out, err = self.home / "out", self.home / "err"
+        request = {"arguments": arguments, "cwd": str(cwd), "env": env, "out": str(out),
+                   "err": str(err)}  # fmt: skip
+        assert server.stdin is not None
+        server.stdin.write(json.dumps(request).encode() + b"\n")
+        server.stdin.flush()
+        return Running(server, _number(server), out, err)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A command that was started."""
+
+    server: "subprocess.Popen[bytes]"
+    pid: int
+    out: Path
+    err: Path
+
+    def wait(self) -> Run:
+        """Return how it ended."""
+        code = _number(self.server)
+        out, err = (file.read_bytes().decode(errors="replace") for file in (self.out, self.err))
+        return Run(code, out, err)
+
+
+_SERVERS: "dict[Path, subprocess.Popen[bytes]]" = {}
+
+
+def _number(server: "subprocess.Popen[bytes]") -> int:
+    assert server.stdout is not None
+    return int(server.stdout.readline())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _servers() -> Iterator[None]:
+    yield
+    for server in _SERVERS.values():
+        server.communicate(timeout=10)
 
 
 def make_tool(folder: Path, versions: dict[str, Files], *, version: str | None = None) -> Tool:
@@ -195,10 +238,10 @@ def pristine(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(tool: Tool, pristine: Path, tmp_path: Path) -> Iterator[Project]:
+def project(tool: Tool, pristine: Path, tmp_path: Path) -> Project:
     """A project of version 1.0.0 to be edited."""
     root = tmp_path / "shop"
     shutil.copytree(pristine, root, symlinks=True)
     made = Project(root, tool)
     made.git("status")
-    yield made
+    return made

@@ -1,0 +1,53 @@
+"""A process with the tool and copier already imported; each command runs in a fork of it.
+
+Importing copier takes most of a command's time, and hundreds of commands run here. A request is
+one JSON line `{"arguments", "cwd", "env", "out", "err"}`; the answers are one line with the
+child's pid and one with its exit code (negative for a signal).
+"""
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    """Serve requests until standard input ends."""
+    import copier  # noqa: F401
+    import plumbum  # noqa: F401
+
+    from scaffolder import __main__, cli
+    from scaffolder.upgrade import planning  # noqa: F401
+
+    del cli
+    for line in sys.stdin:
+        request = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            _become(request)
+            __main__.main()
+            os._exit(0)  # main always raises SystemExit
+        print(pid, flush=True)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _become(request: dict[str, object]) -> None:
+    os.chdir(str(request["cwd"]))
+    env = request["env"]
+    assert isinstance(env, dict)
+    os.environ.update(env)
+    for number, name, flags in (
+        (0, os.devnull, os.O_RDONLY),
+        (1, str(request["out"]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+        (2, str(request["err"]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+    ):
+        descriptor = os.open(name, flags, 0o600)
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    arguments = request["arguments"]
+    assert isinstance(arguments, list)
+    sys.argv = ["scaffolder", *map(str, arguments)]
+
+
+if __name__ == "__main__":
+    main()
