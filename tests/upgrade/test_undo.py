@@ -1,0 +1,141 @@
+"""The undo that is printed, and what stands in the way of a start."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.upgrade.conftest import Project, snapshot
+
+
+def _disturb(project: Project) -> None:
+    project.replace("app/still.py", "still 1 of the template", "still 1 of the owner")
+    project.write("scribble.txt", b"mine\n")
+    project.write("app/new folder/\u00fc.bin", bytes(range(256)))
+    project.path("icon.png").chmod(0o755)
+
+
+@pytest.mark.parametrize("conflict", [False, True], ids=["clean", "conflict"])
+def test_the_printed_undo_restores_the_tree_exactly(project: Project, *, conflict: bool) -> None:
+    """With an unstaged edit, an untracked file and a file with only its mode changed."""
+    if conflict:
+        project.replace("app/lines.py", "line 10 of the template", "line 10 of the owner")
+        project.replace("app/leaving.py", "leaving 2", "mine 2")
+        project.write("logo.png", b"\0mine")
+        project.commit()
+    _disturb(project)
+    before, status = project.snapshot(), project.git("status", "--porcelain=v2", "-z")
+    run = project.upgrade()
+    assert run.code == int(conflict), run.err
+    assert project.snapshot() != before
+    undo = next(row for row in run.err.splitlines() if "undo it with: " in row)
+    project.git(*undo.partition("undo it with: git ")[2].split())
+    assert project.snapshot() == before
+    assert project.git("status", "--porcelain=v2", "-z") == status
+    assert not project.path(".git/scaffolder").exists()
+
+
+def test_what_the_owner_had_edited_is_the_same_after_an_upgrade(project: Project) -> None:
+    """Unstaged, untracked and mode changes go through untouched, and stay unstaged."""
+    _disturb(project)
+    names = ("app/still.py", "scribble.txt", "app/new folder/\u00fc.bin", "icon.png", ".env")
+    before = project.snapshot()
+    run = project.upgrade()
+    assert run.code == 0, run.err
+    after = project.snapshot()
+    assert {name: after[name] for name in names} == {name: before[name] for name in names}
+    unstaged = project.git("diff", "--name-only").split()
+    assert unstaged == ["app/still.py", "icon.png"]
+
+
+def test_staged_changes_are_refused(project: Project) -> None:
+    """The undo would drop them."""
+    project.replace("app/still.py", "still 1 of the template", "still 1 of the owner")
+    project.git("add", "app/still.py")
+    before = project.snapshot()
+    run = project.upgrade()
+    run.refused("`app/still.py` is staged")
+    assert "git commit" in run.err
+    assert project.snapshot() == before
+    assert project.git("diff", "--staged", "--name-only").split() == ["app/still.py"]
+
+
+def test_an_upgrade_that_is_not_committed_is_not_upgraded_again(project: Project) -> None:
+    """Its changes are staged, and its conflicts are open."""
+    project.replace("app/lines.py", "line 10 of the template", "line 10 of the owner")
+    project.commit()
+    assert project.upgrade().code == 1
+    project.upgrade().refused("`app/lines.py` still has a conflict")
+    project.git("add", "--all")
+    project.upgrade().refused("is staged")
+
+
+def test_an_unfinished_merge_is_refused(project: Project) -> None:
+    """One thing at a time."""
+    project.write(".git/MERGE_HEAD", project.git("rev-parse", "HEAD").encode())
+    project.upgrade().refused("a merge is not finished")
+
+
+def test_a_running_git_is_not_disturbed(project: Project) -> None:
+    """A lock that is not ours stays, and is named."""
+    project.write(".git/index.lock", b"of another process")
+    project.upgrade().refused(".git/index.lock")
+    assert project.read(".git/index.lock") == b"of another process"
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_an_edit_that_git_was_told_not_to_see_is_in_the_way(project: Project, flag: str) -> None:
+    """git shows no edit of such a file, and it is one."""
+    project.git("update-index", flag, "app/lines.py")
+    project.replace("app/lines.py", "line 1 of the template", "line 1 of the owner")
+    before = project.snapshot()
+    project.upgrade().refused("`app/lines.py` differs from the last commit")
+    assert project.snapshot() == before
+
+
+def test_a_link_in_the_way_is_never_followed(project: Project) -> None:
+    """A new file below a folder that is a link would be written outside of the project."""
+    outside = project.root.parent / "outside"
+    outside.mkdir()
+    project.git("rm", "-q", "-r", "app/pages")
+    project.commit()
+    project.git("commit", "-q", "--amend", "-m", "pages are elsewhere")
+    project.path("app/pages").symlink_to(outside)
+    before = snapshot(project.root)
+    run = project.upgrade()
+    assert run.code in (0, 2), run.err
+    assert list(outside.iterdir()) == []
+    assert snapshot(project.root)["app/pages"] == before["app/pages"]
+
+
+def test_permissions_beyond_the_exec_bit_are_kept(project: Project) -> None:
+    """git knows one bit; an owner may have set others."""
+    project.path("app/lines.py").chmod(0o600)
+    run = project.upgrade()
+    assert run.code == 0, run.err
+    assert project.path("app/lines.py").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_git_directory_on_another_file_system_works(project: Project) -> None:
+    """One rename is not enough there; the last step is one all the same."""
+    shm = Path("/dev/shm")
+    if not shm.is_dir() or os.stat(shm).st_dev == os.stat(project.root).st_dev:  # noqa: PTH116
+        pytest.skip("there is no second file system to try it on")
+    elsewhere = Path(tempfile.mkdtemp(dir=shm))
+    try:
+        shutil.copytree(project.path(".git"), elsewhere / "git")
+        shutil.rmtree(project.path(".git"))
+        project.write(".git", f"gitdir: {elsewhere / 'git'}\n".encode())
+        _disturb(project)
+        before = project.snapshot()
+        run = project.upgrade()
+        assert run.code == 0, run.err
+        assert b"line 10 of the second" in project.read("app/lines.py")
+        assert not project.path("app/leaving.py").exists()
+        assert [name for name in project.snapshot() if "scaffolder" in name] == []
+        project.git("reset", "-q", "--merge")
+        assert project.snapshot() == before
+    finally:
+        shutil.rmtree(elsewhere)
