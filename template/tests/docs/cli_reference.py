@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from enum import EnumType
+from functools import cache
 from typing import Any, get_type_hints
 
 import typer.main
@@ -27,6 +28,7 @@ It ends with 0, with 1 when something failed, and with 2 when it was called wron
 """
 
 
+@cache
 def tree() -> dict[str, Any]:
     """Every command by its full name, without the groups: `db upgrade` and so on."""
     return dict(_walk(typer.main.get_command(commands), ""))
