@@ -9,8 +9,8 @@ code's and the secret key is proven to be the one that the stored secrets were e
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import structlog
@@ -43,6 +43,8 @@ from app.relay.relay import Counts, Relay
 from app.relay.wakeup import Notifier
 from app.webhooks.deliverer import WebhookDeliverer
 from app.webhooks.routes import Endpoints
+
+Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 logger = structlog.get_logger("app")
 
@@ -133,8 +135,15 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
             await authenticator.close()
             await components.close()
 
+    app = _litestar(components, authenticator, lifespan)
+    app.asgi_handler = Observed(app.asgi_handler, components.http_metrics)
+    return app
+
+
+def _litestar(components: Components, authenticator: Authenticator, lifespan: Lifespan) -> Litestar:
+    settings = components.settings
     loaded = features.load()
-    app = Litestar(
+    return Litestar(
         route_handlers=[
             health.live,
             health.ready,
@@ -157,8 +166,6 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
         request_max_body_size=settings.body_limit_bytes,
         logging_config=None,
     )
-    app.asgi_handler = Observed(app.asgi_handler, components.http_metrics)
-    return app
 
 
 def _dependencies(components: Components) -> dict[str, Provide]:

@@ -85,6 +85,12 @@ def requires(scope: str) -> Guard:
     return guard
 
 
+async def operators_only(connection: Connection, _: BaseRouteHandler) -> None:
+    """A guard beside `requires`: what counts all tenants together is no tenant's business."""
+    if caller_of(connection).tenant is not None:
+        raise Forbidden("this needs an operator's key; yours belongs to a tenant")
+
+
 def caller_of(connection: Connection) -> Caller:
     """Who calls. For routes that need a key; there is nobody on a public one."""
     caller: Caller = connection.scope["state"][CALLER]

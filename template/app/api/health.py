@@ -16,7 +16,7 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from app.api.auth import PUBLIC, requires
+from app.api.auth import PUBLIC, operators_only, requires
 from app.api.problems import AnyRequest, Problem, problem_response
 from app.config import Settings
 from app.db.engine import Database
@@ -73,8 +73,12 @@ def _not_ready(request: AnyRequest, detail: str, hint: str) -> Response[Health]:
 
 
 def metrics_route(settings: Settings, registry: CollectorRegistry) -> BaseRouteHandler:
-    """`GET /metrics`: open with APP_METRICS_PUBLIC, else for keys with scope `read`."""
-    opening = {"opt": PUBLIC} if settings.metrics_public else {"guards": [requires("read")]}
+    """`GET /metrics`: open with APP_METRICS_PUBLIC, else for operators' keys with scope `read`."""
+    opening = (
+        {"opt": PUBLIC}
+        if settings.metrics_public
+        else {"guards": [requires("read"), operators_only]}
+    )
 
     @get("/metrics", include_in_schema=False, media_type=METRICS, **opening)
     async def metrics() -> bytes:

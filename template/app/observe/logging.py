@@ -33,24 +33,28 @@ def configure_logging(settings: Settings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_rendering(production=settings.is_production),
-            ],
-        )
-    )
     root = logging.getLogger()
-    root.handlers = [handler]
+    root.handlers = [_handler(shared, production=settings.is_production)]
     root.setLevel(settings.log_level.upper())
     for name in QUIET:
         library = logging.getLogger(name)
         library.handlers = []
         library.propagate = True
         library.setLevel(logging.WARNING)
+
+
+def _handler(shared: list[Processor], *, production: bool) -> logging.Handler:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_rendering(production=production),
+            ],
+        )
+    )
+    return handler
 
 
 def _rendering(*, production: bool) -> list[Processor]:

@@ -27,10 +27,12 @@ async def test_a_schema_that_is_behind_is_not_ready(site: Site):
     assert (await site.client.get("/health/ready")).status_code == 200
 
 
-async def test_metrics_need_scope_read_unless_they_are_public(settings: Settings):
-    """APP_METRICS_PUBLIC."""
+async def test_metrics_need_an_operators_key_unless_they_are_public(settings: Settings):
+    """They count all tenants together; APP_METRICS_PUBLIC opens them."""
     async with opened(settings) as site:
         assert (await site.client.get("/metrics")).status_code == 401
+        tenants = await site.headers("read", "acme")
+        assert (await site.client.get("/metrics", headers=tenants)).status_code == 403
         headers = await site.headers("read")
         answer = await site.client.get("/metrics", headers=headers)
         assert answer.status_code == 200

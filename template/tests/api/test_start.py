@@ -64,3 +64,15 @@ def test_importing_the_entry_point_reads_nothing(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigError, match="APP_SECRET_KEY"):
         app.asgi.create()
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_without_any_feature_the_rest_runs(sqlite_url: str, monkeypatch: pytest.MonkeyPatch):
+    """Features are found at run time; nothing else needs them."""
+    monkeypatch.setattr("app.features.FEATURES", ())
+    async with opened(settings_for(sqlite_url)) as site:
+        headers = await site.headers()
+        assert (await site.client.get("/orders", headers=headers)).status_code == 404
+        assert (await site.client.get("/admin/parked")).status_code == 404
+        body = {"type": "a.b", "data": 1}
+        answer = await site.client.post("/api/events", json=body, headers=headers)
+        assert answer.status_code == 201
