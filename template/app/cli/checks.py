@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import cast
 
 from sqlalchemy import func, select
 
@@ -106,7 +105,7 @@ def _modes() -> Iterator[Finding]:
 async def _inside(database: Database, settings: Settings) -> AsyncGenerator[Finding]:
     before = time.time()
     async with database.read() as session:
-        now = cast(datetime, (await session.execute(select(db_now()))).scalar_one())
+        now = (await session.execute(select(db_now()))).scalar_one()
     yield Finding("database", Level.OK, f"{place(settings)} answers")
     yield _clock(now, before, time.time())
     if settings.is_sqlite:

@@ -30,7 +30,8 @@ def dev(port: Port = 8000) -> None:
 
     settings_of_command()
     listen("127.0.0.1", port).close()
-    signal.signal(signal.SIGTERM, _stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
     try:
         _supervise(port)
     except KeyboardInterrupt:

@@ -4,23 +4,30 @@ Invariant: the first SIGTERM or SIGINT lets requests in flight end and settles t
 cuts, and then the exit code is 1: what was claimed comes back when its lease ends.
 """
 
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli.options import Json
-from app.cli.runtime import open_database, settings_of_command, wait_for
+from app.cli.runtime import check_ready, explained, settings_of_command, wait_long_for
 from app.config import Settings
 from app.errors import UsageError
 
 if TYPE_CHECKING:
-    from app.relay.relay import Counts
+    from app.relay.relay import Counts, Relay
 
 Once = Annotated[bool, typer.Option("--once", help="One round, then end.")]
 Drain = Annotated[bool, typer.Option("--drain", help="Until nothing is due, then end.")]
 Concurrency = Annotated[
-    int | None, typer.Option(min=1, help="Requests in flight; default: APP_RELAY_CONCURRENCY.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="Requests in flight; default: APP_RELAY_CONCURRENCY."),
 ]
 
 
@@ -38,26 +45,51 @@ def relay(
     from app.db.lock import sole_relay
 
     if once and drain:
-        raise UsageError("--once and --drain exclude each other")
+        raise UsageError("--once and --drain exclude each other", hint="leave one out")
     settings = settings_of_command()
     if concurrency is not None:
         settings = replace(settings, relay_concurrency=concurrency)
     with sole_relay(settings, "a relay"):
-        counts = wait_for(_relay(settings, once=once, drain=drain))
+        counts = wait_long_for(_relay(settings, once=once, drain=drain))
     print_record(counts, as_json=as_json)
 
 
 async def _relay(settings: Settings, *, once: bool, drain: bool) -> "Counts":
+    from app.observe.logging import configure_logging
     from app.wiring import build
 
-    async with open_database(settings):
-        pass  # a schema or a key that is wrong is said before anything is claimed
+    await check_ready(settings)
+    configure_logging(settings)
     components = build(settings)
-    runner = components.relay()
     try:
-        with _stopping(runner):
+        runner = components.relay()
+        with explained(settings), _stopping(runner):
             if once:
                 return await runner.run_once()
             return await (runner.drain() if drain else runner.run())
     finally:
         await components.close()
+
+
+@contextmanager
+def _stopping(runner: "Relay") -> Iterator[None]:
+    loop, numbers = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if asked:
+            # A real cut: whatever hangs now, say a connection, must not keep the process alive.
+            print("cut: claims come back when their lease ends", file=sys.stderr, flush=True)
+            os._exit(1)
+        asked = True
+        print("stopping; a second signal cuts", file=sys.stderr, flush=True)
+        runner.stop()
+
+    for number in numbers:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

@@ -7,8 +7,8 @@ sentence and the next command (`failures.py`), before the command has done anyth
 import asyncio
 import getpass
 import os
-from collections.abc import AsyncGenerator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.config import Settings, load_settings, read_environment, unknown_variables
@@ -38,15 +38,37 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
+def wait_long_for(work: Coroutine[Any, Any, T]) -> T:
+    """The same on the faster event loop, where there is one; it costs time to load."""
+    try:
+        import uvloop
+    except ImportError:  # there is none for Windows
+        return asyncio.run(work)
+    return uvloop.run(work)
+
+
+@contextmanager
+def explained(settings: Settings) -> Iterator[None]:
+    """What the database refuses inside the block becomes a sentence (`failures.py`)."""
+    from app.cli.failures import explain
+
+    try:
+        yield
+    except Exception as error:
+        known = explain(error, settings)
+        if known is None:
+            raise
+        raise known from None
+
+
 @asynccontextmanager
 async def open_database(
     settings: Settings, *, any_schema: bool = False
 ) -> AsyncGenerator["Database"]:
     """The database with its schema at head, closed afterwards."""
-    from app.cli.failures import explain
     from app.db.engine import Database
 
-    try:
+    with explained(settings):
         database = Database(settings)
         try:
             if not any_schema:
@@ -54,11 +76,14 @@ async def open_database(
             yield database
         finally:
             await database.dispose()
-    except Exception as error:
-        known = explain(error, settings)
-        if known is None:
-            raise
-        raise known from None
+
+
+async def check_ready(settings: Settings) -> None:
+    """Raise, with the command that helps, unless a server or a relay could start now."""
+    from app.cipher import Cipher, check_sentinel
+
+    async with open_database(settings) as database:
+        await check_sentinel(database, Cipher(settings.secret_key))
 
 
 async def require_schema(database: "Database") -> None:

@@ -2,7 +2,7 @@
 
 Invariant: what can be wrong before the first request (port, schema, secret key, a second server on
 one SQLite file) is a sentence and exit code 1 here, not a traceback out of the server's start-up.
-No proxy header is believed; put the public address into APP_PUBLIC_URL.
+Behind a proxy, put the public address into APP_PUBLIC_URL.
 """
 
 import errno
@@ -13,17 +13,20 @@ import threading
 import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from app.cli.options import Port
-from app.cli.runtime import open_database, settings_of_command, wait_for
+from app.cli.runtime import (
+    check_ready,
+    open_database,
+    require_schema,
+    settings_of_command,
+    wait_for,
+)
 from app.config import Settings, read_environment
 from app.errors import AppError
-
-if TYPE_CHECKING:
-    from app.db.engine import Database
 
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")]
 BACKLOG = 2048
@@ -35,9 +38,23 @@ def serve(host: Host = "127.0.0.1", port: Port = 8000) -> None:
     On PostgreSQL run `relay` beside it, any number of both.
     """
     settings = settings_of_command()
-    with only_server(settings), listen(host, port) as listener:
-        wait_for(_prepare(settings))
+    with listen(host, port) as listener, only_server(settings):
+        wait_for(check_ready(settings))
         _run(settings, listener, with_relay=settings.is_sqlite)
+
+
+def _run(settings: Settings, listener: socket.socket, *, with_relay: bool) -> None:
+    import structlog
+
+    from app.cli.server import run_server
+
+    host, port = listener.getsockname()[:2]
+
+    def started() -> None:
+        log = structlog.get_logger(__name__)
+        log.info("listening", host=host, port=port, relay=with_relay)
+
+    run_server(settings, listener, started, with_relay=with_relay)
 
 
 def serve_for_development(
@@ -48,9 +65,11 @@ def serve_for_development(
     settings = settings_of_command()
     if "APP_PUBLIC_URL" not in read_environment():
         settings = replace(settings, public_url=f"http://127.0.0.1:{port}")
-    with only_server(settings), listen("127.0.0.1", port) as listener:
+    with listen("127.0.0.1", port) as listener, only_server(settings):
         banner = wait_for(_prepare_for_development(settings, first=first))
-        _run(settings, listener, with_relay=True, banner=banner)
+        from app.cli.server import run_server
+
+        run_server(settings, listener, lambda: print(banner, flush=True), with_relay=True)
 
 
 def _end_with(parent: int) -> None:
@@ -83,64 +102,20 @@ def only_server(settings: Settings) -> AbstractContextManager[None]:
     return sole_relay(settings, "a server")
 
 
-async def _prepare(settings: Settings) -> None:
-    async with open_database(settings) as database:
-        await _check_key(database, settings)
-
-
-async def _check_key(database: "Database", settings: Settings) -> None:
-    from app.cipher import Cipher, check_sentinel
-
-    await check_sentinel(database, Cipher(settings.secret_key))
-
-
 async def _prepare_for_development(settings: Settings, *, first: bool) -> str:
     """Migrate at the first start; the lines to show once the server answers."""
-    from app.cli.runtime import require_schema
+    from app.cipher import Cipher, check_sentinel
+    from app.cli.admin import has_pages, new_link
     from app.db.migrate import upgrade
-    from app.features import present
 
     async with open_database(settings, any_schema=True) as database:
         # Not at later starts: a half-written migration must not run because its file was saved.
         if first:
             await upgrade(database)
         await require_schema(database)
-        await _check_key(database, settings)
-    lines = [f"serving    {settings.public_url}", f"API docs   {settings.public_url}/docs"]
-    if first and "admin" in present():
-        from app.cli.admin import new_link
-
-        lines.append(f"sign in    {await new_link(settings)}  (once, within 10 minutes)")
+        await check_sentinel(database, Cipher(settings.secret_key))
+        lines = [f"serving    {settings.public_url}", f"API docs   {settings.public_url}/docs"]
+        if first and has_pages():
+            link = await new_link(database, settings)
+            lines.append(f"sign in    {link}  (once, within 10 minutes)")
     return "\n".join(lines)
-
-
-def _run(
-    settings: Settings, listener: socket.socket, *, with_relay: bool, banner: str = ""
-) -> None:
-    import uvicorn
-
-    from app.wiring import create_app
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if banner and self.started:
-                print(banner, flush=True)
-
-    config = uvicorn.Config(
-        create_app(settings, with_relay=with_relay),
-        log_config=None,  # the application sets up logging, requests are logged there
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        lifespan="on",
-        timeout_graceful_shutdown=round(settings.shutdown_seconds),
-    )
-    server = Server(config)
-    # uvicorn raises the signal that stopped it once more at the end: a stop that was asked for
-    # is no failure, so nothing is left to do then and the exit code is 0.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: None)
-    server.run(sockets=[listener])
-    if not server.started:
-        raise AppError("the server did not start", hint="the lines above say why")
