@@ -228,11 +228,10 @@ def main() -> int:
         print(f"demo failed: {error}", file=sys.stderr)
         return 1
     finally:
-        if keep:
-            say(f"kept: {parent}")
-        else:
+        if not keep:
             shutil.rmtree(parent, ignore_errors=True)
-    say(f"done in {time.monotonic() - started:.0f} s; the folder is removed")
+    left = f"the folder is {parent}" if keep else "the folder is removed"
+    say(f"done in {time.monotonic() - started:.0f} s; {left}")
     return 0
 
 
