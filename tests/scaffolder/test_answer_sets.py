@@ -5,6 +5,7 @@ occurs. Nothing is installed here; that is the next tier.
 """
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -132,6 +133,19 @@ def test_the_linter_and_the_formatter_have_nothing_to_say(project: Project) -> N
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_its_import_contracts_hold(project: Project) -> None:
+    """Also where an optional layer is absent."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=project.path,
+        env={**os.environ, "PYTHONPATH": str(project.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_packages_that_are_off_cannot_be_imported(project: Project) -> None:
     """Not even as an empty namespace package, which an empty folder would be."""
     for package in sorted(project.packages_off):
@@ -182,6 +196,7 @@ def test_every_excluded_path_exists_in_the_template() -> None:
     known = files | {parent.as_posix() for file in files for parent in Path(file).parents}
     listed = EXCLUDED.findall((ROOT / "copier.yml").read_text("utf-8"))
     assert {feature for feature, _ in listed} == FEATURES
+    assert len(set(listed)) == len(listed)
     for _, path in listed:
         assert not path.endswith("/")
         there = bool({f"template/{path}", f"template/{path}.jinja"} & known)
