@@ -21,7 +21,7 @@ from app.webhooks.tables import endpoints
 from app.wiring import create_app
 
 CSRF = re.compile(r'name="csrf" value="([^"]+)"')
-PARKED_AT = datetime.now(UTC) - timedelta(minutes=3)
+PARKED_FOR = timedelta(minutes=3)
 
 
 @asynccontextmanager
@@ -79,23 +79,24 @@ async def park(
 ) -> UUID:
     """A parked message after one attempt."""
     event_id, message_id = uuid7(), uuid7()
+    parked_at = datetime.now(UTC) - PARKED_FOR
     destination = f"webhook:{endpoint_id}"
     async with database.transaction() as session:
         await session.execute(
             insert(events).values(
-                id=event_id, type=type, tenant=tenant, body=body, occurred_at=PARKED_AT
+                id=event_id, type=type, tenant=tenant, body=body, occurred_at=parked_at
             )
         )
         await session.execute(
             insert(outbox_messages).values(
                 id=message_id, event_id=event_id, destination=destination, attempts=1,
-                last_error=error, parked_reason=reason, parked_at=PARKED_AT,
+                last_error=error, parked_reason=reason, parked_at=parked_at,
             )
         )  # fmt: skip
         await session.execute(
             insert(attempts).values(
                 message_id=message_id, number=1, event_id=event_id, type=type,
-                destination=destination, started_at=PARKED_AT, duration_ms=120.0,
+                destination=destination, started_at=parked_at, duration_ms=120.0,
                 outcome="failed", status_code=404, error_kind="status", error=error,
                 response_head=b"Content-Type: text/plain\r\n", response_body=answer,
             )

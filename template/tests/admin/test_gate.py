@@ -1,4 +1,7 @@
-"""Nobody passes without a session, and no form passes that our page did not send."""
+"""Nobody passes without a session, and no form passes that our page did not send.
+
+On SQLite only: what differs between databases is in `test_signin.py` and `test_pages.py`.
+"""
 
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
@@ -26,6 +29,11 @@ from tests.admin.site import (
 from tests.conftest import settings_for
 
 ID = "01890000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    return sqlite_url
 
 
 async def _sessions(database: Database) -> int:
