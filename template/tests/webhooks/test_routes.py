@@ -76,46 +76,45 @@ async def test_disable_and_rotate_need_no_body(site: Site):
     assert (rotated.status_code, set(rotated.json())) == (200, {"secret", "old_secret_until"})
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"url": "file:///etc/passwd"},
-        {"url": "http://169.254.169.254/latest/meta-data"},
-        {"url": "https://u:p@example.com/"},
-        {"url": "https://example.com/" + "a" * 2000},
-        {"url": "https://example.com/\x00"},
-        {"url": 5},
-        {"url": None},
-        {"types": []},
-        {"types": "order.*"},
-        {"types": ["*.paid"]},
-        {"types": [""]},
-        {"tenant": "x" * 129},
-        {"description": "nul \x00"},
-        {"timeout_seconds": "5"},
-        {"timeout_seconds": 0},
-        {"timeout_seconds": 1e9},
-        {"retry": {"kind": "linear"}},
-        {"retry": {"kind": "ladder", "delays_seconds": []}},
-        {"retry": {"kind": "exponential", "attempts": 0}},
-        {"retry": {"kind": "exponential", "unknown": 1}},
-        {"unknown": 1},
-        {"secret": "whsec_mine"},
-    ],
-    ids=lambda f: str(f)[:50],
-)
-async def test_bad_input_is_a_problem_and_stores_nothing(site: Site, fields):
+BAD_FIELDS = [
+    {"url": "file:///etc/passwd"},
+    {"url": "http://169.254.169.254/latest/meta-data"},
+    {"url": "https://u:p@example.com/"},
+    {"url": "https://example.com/" + "a" * 2000},
+    {"url": "https://example.com/\x00"},
+    {"url": 5},
+    {"url": None},
+    {"types": []},
+    {"types": "order.*"},
+    {"types": ["*.paid"]},
+    {"types": [""]},
+    {"tenant": "x" * 129},
+    {"description": "nul \x00"},
+    {"timeout_seconds": "5"},
+    {"timeout_seconds": 0},
+    {"timeout_seconds": 1e9},
+    {"retry": {"kind": "linear"}},
+    {"retry": {"kind": "ladder", "delays_seconds": []}},
+    {"retry": {"kind": "exponential", "attempts": 0}},
+    {"retry": {"kind": "exponential", "unknown": 1}},
+    {"unknown": 1},
+    {"secret": "whsec_mine"},
+]
+
+
+async def test_bad_input_is_a_problem_and_stores_nothing(site: Site):
     """400 as problem+json, for creation and for change."""
     admin = await site.headers()
     good = await created(site, admin)
-    for answer in (
-        await site.client.post(PATH, json=GOOD | fields, headers=admin),
-        await site.client.patch(f"{PATH}/{good['id']}", json=fields, headers=admin),
-    ):
-        assert answer.status_code == 400, answer.text
-        assert answer.headers["content-type"].startswith("application/problem+json")
-        assert answer.json()["detail"]
-        assert "u:p@" not in answer.text
+    for fields in BAD_FIELDS:
+        for answer in (
+            await site.client.post(PATH, json=GOOD | fields, headers=admin),
+            await site.client.patch(f"{PATH}/{good['id']}", json=fields, headers=admin),
+        ):
+            assert answer.status_code == 400, (fields, answer.text)
+            assert answer.headers["content-type"].startswith("application/problem+json")
+            assert answer.json()["detail"]
+            assert "u:p@" not in answer.text
     assert await site.count(endpoints) == 1
     assert await site.count(audit_log) == 1
 
