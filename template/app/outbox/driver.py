@@ -17,7 +17,9 @@ KEEPALIVE_SECONDS = 10
 CONNECT_SECONDS = 10.0
 _SQLALCHEMY_ONLY = ("prepared_statement_cache_size", "prepared_statement_name_func")
 
-_SESSION = """SELECT set_config('application_name', $1, false),
+# Each statement here goes by an index, whatever the statistics of a young or busy table may say.
+_SESSION = """SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
+ set_config('application_name', $1, false),
  set_config('statement_timeout', $2, false),
  set_config('idle_in_transaction_session_timeout', $2, false),
  set_config('tcp_keepalives_idle', $3, false),

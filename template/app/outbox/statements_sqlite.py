@@ -66,8 +66,7 @@ FROM json_each(:ids) i JOIN outbox_messages m ON m.id = i.value JOIN events e ON
 WHERE m.claim_token IS NULL
 ON CONFLICT DO NOTHING""")
 
-_GUARD = """outbox_messages.id = i.id AND claim_token = i.token
-  AND sent_at IS NULL AND parked_at IS NULL"""
+_GUARD = "outbox_messages.id = i.id AND claim_token = i.token"
 
 SETTLE = text(f"""UPDATE outbox_messages SET
   claim_token = NULL, lease_until = NULL,

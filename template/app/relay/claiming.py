@@ -17,7 +17,8 @@ import structlog
 
 from app.config import Settings
 from app.outbox.store import Claimed, Store
-from app.relay.lanes import Held, Lanes
+from app.relay.lane import Held
+from app.relay.lanes import Lanes
 from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
 
@@ -58,7 +59,7 @@ class Claiming:
         while not self.stopping.is_set():
             now = time.monotonic()
             next_due = self._lanes.wake_due(now)
-            wanted = self._lanes.plan(now)
+            wanted = self._lanes.plan(now, len(self._leases))
             if not wanted:
                 await self._changed(None if next_due is None else next_due - now)
                 continue
@@ -135,7 +136,7 @@ class Claiming:
     async def scan(self) -> None:
         """Wake what is due, note what soon will be."""
         found, now = await self._store.due(), time.monotonic()
-        self._lanes.drop_floors()
+        self._lanes.tidy()
         oldest = 0.0
         for due in found:
             oldest = max(oldest, -due.in_seconds)

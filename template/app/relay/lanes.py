@@ -12,64 +12,12 @@ import asyncio
 import heapq
 from collections import OrderedDict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
 
-from app.outbox.message import Claim
 from app.outbox.store import Claimed, Wanted
+from app.relay.lane import Held, Lane, Speed
 
-AHEAD_SECONDS = 0.05  # how much work may wait in memory
-WINDOW_SECONDS = 0.005  # over which the speed of a destination is measured
 LATE_SECONDS = 0.002  # look this much after a due time, whose fraction the database may round
-
-
-@dataclass(slots=True, eq=False)
-class Held:
-    """A claim in this process. `leased_at`: monotonic time before the lease was last written."""
-
-    claim: Claim
-    leased_at: float
-    taken_over: bool = False
-
-
-class Speed:
-    """Messages a second, lately: rises at once, falls by half per window."""
-
-    __slots__ = ("_done", "_since", "rate")
-
-    def __init__(self, now: float) -> None:
-        self.rate = 0.0
-        self._done = 0
-        self._since = now
-
-    def count(self) -> None:
-        """One more is done."""
-        self._done += 1
-
-    def ahead(self, now: float, most: int) -> int:
-        """How many may wait in memory."""
-        elapsed = now - self._since
-        if elapsed >= WINDOW_SECONDS:
-            self.rate = max(self._done / elapsed, self.rate / 2)
-            self._done, self._since = 0, now
-        return min(most, int(self.rate * AHEAD_SECONDS))
-
-
-@dataclass(slots=True, eq=False)
-class Lane:
-    """One destination."""
-
-    destination: str
-    speed: Speed
-    waiting: deque[Held] = field(default_factory=deque)
-    in_flight: int = 0
-    ahead: int = 0
-    floor: datetime | None = None
-
-    @property
-    def held(self) -> int:
-        """How many claims of this destination are in memory."""
-        return self.in_flight + len(self.waiting)
+UNSETTLED_BATCHES = 4  # held in all, outcomes that wait to be written included
 
 
 class Lanes:
@@ -85,6 +33,7 @@ class Lanes:
         self._due: list[tuple[float, str]] = []
         self._speed = Speed(0.0)
         self._held = 0
+        self._fresh = False  # a destination that was quiet has been woken
         self._short = False  # the last plan ended because the relay was full
         self.changed = asyncio.Event()  # there may be something to claim
         self._idle: list[asyncio.Future[None]] = []  # senders that wait for a message
@@ -104,7 +53,9 @@ class Lanes:
         for destination in destinations:
             if destination not in self._hungry:
                 self._hungry[destination] = None
-                if destination not in self._lanes:
+                lane = self._lanes.get(destination)
+                if lane is None or not lane.held:
+                    self._fresh = True
                     self._hungry.move_to_end(destination, last=False)
         self.changed.set()
 
@@ -118,20 +69,28 @@ class Lanes:
             self.wake((heapq.heappop(self._due)[1],))
         return self._due[0][0] if self._due else None
 
-    def drop_floors(self) -> None:
-        """Look again at everything due: a message may have come in below a floor."""
-        for lane in self._lanes.values():
+    def tidy(self) -> None:
+        """Once per poll: forget idle destinations, and floors, below which may be late commits."""
+        for lane in list(self._lanes.values()):
             lane.floor = None
+            if not lane.held and lane.destination not in self._hungry:
+                del self._lanes[lane.destination]
 
-    def plan(self, now: float) -> list[Wanted]:
-        """What to claim now. Asks each hungry destination that has room, in turn."""
+    def plan(self, now: float, unsettled: int = 0) -> list[Wanted]:
+        """What to claim now. Asks each hungry destination that has room, in turn.
+
+        `unsettled`: all claims of this relay that are not settled; bounded, so that a database that
+        is slow to settle is not asked for ever more claims.
+        """
         self.changed.clear()
         ahead = self._speed.ahead(now, 2 * self._batch)
         room = self._concurrency + ahead - self._held
         self._short = room <= ahead // 2
-        if self._short:  # many small claims would cost more than waiting for room
-            return []
-        room = min(room, self._batch)
+        if self._short and not (self._fresh and room > 0):
+            return []  # many small claims would cost more than waiting for room
+        self._fresh = False
+        settling = self._concurrency + UNSETTLED_BATCHES * self._batch - unsettled
+        room = min(room, self._batch, settling)
         wanted: list[Wanted] = []
         for destination in list(self._hungry):
             if room <= 0:
@@ -215,8 +174,6 @@ class Lanes:
             self._make_ready(lane)  # whoever called `done` takes next
         if self._short or (2 * waiting <= lane.ahead and lane.destination in self._hungry):
             self.changed.set()
-        if not waiting and not lane.in_flight:
-            del self._lanes[lane.destination]
 
     def _make_ready(self, lane: Lane) -> None:
         if lane.in_flight:

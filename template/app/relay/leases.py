@@ -6,13 +6,13 @@ statement that wrote the lease was sent.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import structlog
 
 from app.config import Settings
 from app.outbox.store import Store
-from app.relay.lanes import Held
+from app.relay.lane import Held
 
 logger = structlog.get_logger("app.relay")
 
@@ -20,8 +20,9 @@ logger = structlog.get_logger("app.relay")
 class Leases:
     """What is held, and until when it is safe to start."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, dropped: Callable[[], None]) -> None:
         self._store = store
+        self._dropped = dropped
         self._longest_wait = settings.lease_seconds - settings.request_timeout_seconds
         self.beat_seconds = settings.lease_seconds / 3
         self._held: set[Held] = set()
@@ -36,6 +37,7 @@ class Leases:
     def drop(self, claims: Iterable[Held]) -> None:
         """Settled, released or lost: no longer extended."""
         self._held.difference_update(claims)
+        self._dropped()
 
     def may_start(self, held: Held) -> bool:
         """Whether a request that starts now ends before the lease does."""

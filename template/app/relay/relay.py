@@ -23,7 +23,8 @@ from app.outbox.deliverer import Deliverer
 from app.outbox.store import Store, Wanted
 from app.relay.claiming import Claiming
 from app.relay.courier import Courier
-from app.relay.lanes import Held, Lanes
+from app.relay.lane import Held
+from app.relay.lanes import Lanes
 from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
 from app.relay.sending import Sending, until
@@ -66,7 +67,7 @@ class Relay:
         self._lanes = Lanes(
             settings.relay_concurrency, settings.endpoint_concurrency, settings.claim_batch
         )
-        self._leases = Leases(self._store, settings)
+        self._leases = Leases(self._store, settings, self._lanes.changed.set)
         self._settler = Settler(
             self._store, self._leases, metrics, settings.claim_batch, self._due_in
         )

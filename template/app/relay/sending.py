@@ -12,7 +12,8 @@ import structlog
 
 from app.outbox.store import Store
 from app.relay.courier import Courier
-from app.relay.lanes import Held, Lanes
+from app.relay.lane import Held
+from app.relay.lanes import Lanes
 from app.relay.leases import Leases
 from app.relay.settler import Finished, Settler
 

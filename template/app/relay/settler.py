@@ -18,7 +18,7 @@ from app.outbox.message import Deferred, Delivered, Failed, Result
 from app.outbox.policy import GiveBack, Park, RetryIn, Sent
 from app.outbox.store import Settlement, Store
 from app.relay.courier import Ended
-from app.relay.lanes import Held
+from app.relay.lane import Held
 from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
 
