@@ -82,6 +82,7 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
     """Add to every operation the problems it can answer with, and the key it needs."""
     document["components"].setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
     content = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    document["paths"] = dict(sorted(document["paths"].items()))
     for path, item in document["paths"].items():
         public = path.startswith("/health")
         for method, operation in item.items():

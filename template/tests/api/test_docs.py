@@ -46,6 +46,11 @@ async def test_the_document_lists_every_route_that_takes_a_key(site: Site):
     assert {path for path in routes if not path.startswith(hidden)} == found
 
 
+async def test_the_document_has_the_same_order_at_every_start(site: Site):
+    """So that two versions of it can be compared."""
+    assert list((await document(site))["paths"]) == sorted((await document(site))["paths"])
+
+
 async def test_every_error_is_documented_as_problem_json(site: Site):
     """RFC 9457, and no error in the framework's own form."""
     for path, method, operation in operations(await document(site)):
