@@ -1,0 +1,159 @@
+"""How the database finds rows: by the partial indexes, however many rows were ever sent.
+
+The plans are those of statements as the relay sends them, on a connection as it has, with a table
+that was analysed and with one that never was.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+
+from app.db.engine import Database
+from app.outbox import statements_postgresql as postgresql
+from app.outbox import statements_sqlite as sqlite
+from app.outbox.driver import connect
+from tests.outbox.factories import A, B, given_destination, given_events
+
+SENT, DUE = 20_000, 2_000
+
+FILL_POSTGRESQL = f"""INSERT INTO outbox_messages (id, event_id, destination, sent_at, attempts)
+SELECT gen_random_uuid(), (SELECT id FROM events LIMIT 1),
+ CASE WHEN n % 2 = 0 THEN '{A}' ELSE '{B}' END,
+ CASE WHEN n <= {SENT} THEN now() END, 1 FROM generate_series(1, {SENT + DUE}) n"""
+FILL_SQLITE = f"""WITH RECURSIVE counter (n) AS (
+ SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < {SENT + DUE})
+INSERT INTO outbox_messages (id, event_id, destination, sent_at, attempts)
+SELECT lower(hex(randomblob(16))), (SELECT id FROM events LIMIT 1),
+ CASE WHEN n % 2 = 0 THEN '{A}' ELSE '{B}' END,
+ CASE WHEN n <= {SENT} THEN '2026-01-01T00:00:00.000Z' END, 1 FROM counter"""
+
+
+on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+async def filled(database: Database) -> Database:
+    """Many sent messages, some due; what the planner knows is up to the test."""
+    await given_destination(database)
+    await given_events(database)
+    async with database.transaction() as session:
+        fill = FILL_SQLITE if database.is_sqlite else FILL_POSTGRESQL
+        await session.execute(text(fill))
+    return database
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every node of a plan."""
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+async def explain(connection: asyncpg.Connection, statement: str, *arguments: Any) -> list[dict]:
+    """The nodes of the plan that really ran, rolled back."""
+    async with _rolled_back(connection):
+        [row] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *arguments)
+    return list(nodes(json.loads(row[0])[0]["Plan"]))
+
+
+class _rolled_back:
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._transaction = connection.transaction()
+
+    async def __aenter__(self) -> None:
+        await self._transaction.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._transaction.rollback()
+
+
+@pytest.mark.parametrize("analysed", [True, False])
+@on_postgresql
+async def test_a_claim_reads_only_what_it_takes(filled: Database, analysed: bool):
+    """By the due index, then by primary keys: no scan over the table, no sort of a backlog."""
+    connection = await connect(filled, "plans", 30)
+    try:
+        if analysed:
+            await connection.execute("ANALYZE")
+        token = "00000000-0000-0000-0000-000000000001"
+        ran = await explain(
+            connection, postgresql.CLAIM, [A, B], [100, 100], [None, None], token, 60.0, None
+        )
+    finally:
+        await connection.close()
+    assert [n for n in ran if n["Node Type"] == "Seq Scan"] == []
+    [due] = [n for n in ran if n.get("Index Name") == "ix_outbox_messages_due"]
+    assert due["Actual Rows"] * due["Actual Loops"] <= 210
+    assert due.get("Rows Removed by Filter", 0) == 0
+    scans = [n for n in ran if n["Node Type"] == "Index Scan"]
+    assert max(n["Actual Rows"] * n["Actual Loops"] for n in scans) <= 210
+
+
+@pytest.mark.parametrize("analysed", [True, False])
+@on_postgresql
+async def test_a_settle_reads_only_its_rows(filled: Database, analysed: bool):
+    """By primary key, also while the planner knows nothing of the table."""
+    connection = await connect(filled, "plans", 30)
+    try:
+        if analysed:
+            await connection.execute("ANALYZE")
+        ids = [
+            row["id"]
+            for row in await connection.fetch(
+                "UPDATE outbox_messages SET claim_token = event_id WHERE sent_at IS NULL "
+                "AND id IN (SELECT id FROM outbox_messages WHERE sent_at IS NULL LIMIT 200) "
+                "RETURNING id"
+            )
+        ]
+        tokens = [(await connection.fetchval("SELECT id FROM events LIMIT 1"))] * 200
+        count = [None] * 200
+        ran = await explain(
+            connection, postgresql.SETTLE, None, ids, tokens, ["sent"] * 200, count, count, count,
+            [1] * 200, tokens, ["a.b"] * 200, [A] * 200, [0.1] * 200, [1.0] * 200,
+            ["delivered"] * 200, [204] * 200, count, count, count,
+        )  # fmt: skip
+    finally:
+        await connection.close()
+    assert [n for n in ran if n["Node Type"] == "Seq Scan"] == []
+    read = [n for n in ran if n.get("Relation Name") == "outbox_messages"]
+    assert max(n["Actual Rows"] * n["Actual Loops"] for n in read) <= 200
+
+
+@on_postgresql
+async def test_the_skip_scan_reads_one_entry_per_destination(filled: Database):
+    """Not the backlog: two thousand due rows, two destinations."""
+    connection = await connect(filled, "plans", 30)
+    try:
+        ran = await explain(connection, postgresql.DUE_SCAN, None)
+    finally:
+        await connection.close()
+    assert [n for n in ran if n["Node Type"] == "Seq Scan"] == []
+    read = [n for n in ran if n.get("Relation Name") == "outbox_messages"]
+    assert sum(n["Actual Rows"] * n["Actual Loops"] for n in read) <= 10
+
+
+@on_sqlite
+@pytest.mark.parametrize("statement", ["CLAIM", "CLAIM_LONE", "DUE_SCAN", "EXTEND"])
+async def test_sqlite_finds_rows_by_index(filled: Database, statement: str):
+    """Every step over the messages is a SEARCH; none is a SCAN of the table."""
+    values = {
+        "destinations": f'["{A}","{B}"]', "slots": 100, "token": "0" * 32, "now": "now",
+        "lease": "+60 seconds", "rows": "[]",
+    }  # fmt: skip
+    clause = getattr(sqlite, statement)
+    wanted = {name: values[name] for name in clause.compile().params}
+    async with filled.reader.connect() as connection:
+        plan = await connection.execute(text(f"EXPLAIN QUERY PLAN {clause.text}"), wanted)
+        steps = [row.detail for row in plan]
+    over_messages = [
+        step for step in steps if re.match(r"(SCAN|SEARCH) (outbox_messages|o)\b", step)
+    ]
+    assert over_messages
+    for step in over_messages:
+        assert step.startswith("SEARCH"), steps
