@@ -57,6 +57,8 @@ class GuardedResolver(AbstractResolver):
             found = await asyncio.get_running_loop().run_in_executor(self._threads, lookup)
         except UnicodeError as error:
             raise OSError(f"not a host name: {error}") from None
+        if not found:
+            raise OSError("it has no address")
         for *_, address in found:
             judge(host, str(address[0]), allow_private=self._allow_private)
         return [

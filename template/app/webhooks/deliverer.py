@@ -11,6 +11,7 @@ import asyncio
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.api.audit import audit
 from app.cipher import Cipher
 from app.config import Settings
 from app.db.engine import Database
@@ -82,7 +83,10 @@ class WebhookDeliverer:
     async def _disable_gone(self, known: Ready) -> None:
         try:
             async with self._database.transaction() as session:
-                await disable_gone(session, known.endpoint_id, known.version)
+                if await disable_gone(session, known.endpoint_id, known.version):
+                    detail = {"reason": "it answered 410 Gone"}
+                    target = str(known.endpoint_id)
+                    await audit(session, "relay", "endpoint.disable", target, **detail)
         except (SQLAlchemyError, OSError) as error:
             endpoint, text = str(known.endpoint_id), repr(error)[:200]
             logger.warning("endpoint not disabled", endpoint_id=endpoint, error=text)

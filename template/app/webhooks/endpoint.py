@@ -129,8 +129,13 @@ def _check_types(patterns: Sequence[str]) -> None:
         check_pattern(pattern)
 
 
+def longest_timeout(settings: Settings) -> float:
+    """What an endpoint's timeout may be; also kept where an older row says more."""
+    return settings.lease_seconds - LEASE_MARGIN_SECONDS
+
+
 def _check_timeout(seconds: float, settings: Settings) -> None:
-    longest = settings.lease_seconds - LEASE_MARGIN_SECONDS
+    longest = longest_timeout(settings)
     if not 0 < seconds <= longest:
         raise BadRequest(
             f"timeout_seconds: {seconds:g}; above 0 and at most {longest:g} is allowed, so that no "

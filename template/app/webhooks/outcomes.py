@@ -15,6 +15,7 @@ from http import HTTPStatus
 
 from app.outbox.message import Delivered, ErrorKind, Failed, ParkedReason, Response
 
+ERROR_LENGTH = 300
 _RETRIED = frozenset({408, 425, 429})
 _RETRY_AFTER = frozenset({429, 503})
 
@@ -25,8 +26,13 @@ class SendFailed(Exception):
     def __init__(self, kind: ErrorKind, text: str, park: ParkedReason | None = None) -> None:
         super().__init__(text)
         self.kind = kind
-        self.text = text
+        self.text = _one_line(text)
         self.park = park
+
+
+def _one_line(text: str) -> str:
+    """Fit to be stored and shown: parts of it may come from the receiver."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:ERROR_LENGTH]
 
 
 def outcome_of(response: Response) -> Delivered | Failed:

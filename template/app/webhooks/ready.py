@@ -20,7 +20,7 @@ from app.config import Settings
 from app.db.dialect import db_now
 from app.outbox.message import Deferred, ParkedReason
 from app.outbox.policy import RetryPolicy
-from app.webhooks.endpoint import policy_of
+from app.webhooks.endpoint import longest_timeout, policy_of
 from app.webhooks.sender import Target
 from app.webhooks.tables import endpoint_secrets, endpoints
 
@@ -71,9 +71,10 @@ def prepare(rows: Rows, cipher: Cipher, settings: Settings) -> Ready | Deferred:
         return DELETED
     first = rows[0]
     try:
+        timeout = first.timeout_seconds or settings.request_timeout_seconds
         target = Target.of(
             first.url,
-            total_seconds=first.timeout_seconds or settings.request_timeout_seconds,
+            total_seconds=min(timeout, longest_timeout(settings)),
             connect_seconds=settings.connect_timeout_seconds,
         )
         keys = tuple(cipher.decrypt(row.ciphertext) for row in rows)

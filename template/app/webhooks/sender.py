@@ -8,10 +8,11 @@ proxy of the environment, no cookie, no decompression. Where to change what: out
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import aiohttp
 from yarl import URL
@@ -44,7 +45,7 @@ class Target:
     @property
     def place(self) -> str:
         """Host and port, for messages; never the path or the query, which may hold a secret."""
-        return f"{self.url.host}:{self.url.port}"
+        return f"{self.url.raw_host}:{self.url.port}"
 
 
 class Sender:
@@ -53,17 +54,19 @@ class Sender:
     def __init__(self, *, allow_private: bool, tls: ssl.SSLContext | None = None) -> None:
         self._allow_private = allow_private
         self._tls = tls
+        self._resolver: GuardedResolver | None = None
         self._session: aiohttp.ClientSession | None = None
 
     def _open(self) -> aiohttp.ClientSession:
         # No limit here: the relay limits what is in flight for an endpoint, and endpoints of
         # different tenants may share a host without waiting for each other.
+        self._resolver = GuardedResolver(allow_private=self._allow_private)
         connector = aiohttp.TCPConnector(
-            resolver=GuardedResolver(allow_private=self._allow_private),
+            resolver=self._resolver,
             socket_factory=partial(guarded_socket, allow_private=self._allow_private),
             limit=0,
             keepalive_timeout=IDLE_SECONDS,
-            ssl=self._tls or ssl.create_default_context(),
+            ssl=self._tls or _trusted(),
         )
         return aiohttp.ClientSession(
             connector=connector,
@@ -99,6 +102,13 @@ class Sender:
         if self._session is not None:
             await self._session.close()
             self._session = None
+        if self._resolver is not None:
+            await self._resolver.close()
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    return ssl.create_default_context()  # reads every root certificate: 10 ms and more
 
 
 def _head(response: aiohttp.ClientResponse) -> bytes:
@@ -139,7 +149,9 @@ def _failure(target: Target, error: Exception) -> SendFailed:
             text = "the endpoint's URL can't be called"
             return SendFailed(ErrorKind.INTERNAL, text, ParkedReason.UNDELIVERABLE)
         case aiohttp.ClientConnectorDNSError():
-            return SendFailed(ErrorKind.DNS, f"{target.url.host} does not resolve: {_why(error)}")
+            return SendFailed(
+                ErrorKind.DNS, f"{target.url.raw_host} does not resolve: {_why(error)}"
+            )
         case aiohttp.ClientSSLError():
             return SendFailed(ErrorKind.TLS, f"TLS with {target.place} failed: {_why(error)}")
         case aiohttp.ClientConnectorError():
@@ -152,5 +164,9 @@ def _failure(target: Target, error: Exception) -> SendFailed:
 
 
 def _why(error: aiohttp.ClientError) -> str:
+    """The operating system's or the TLS library's own words."""
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
-    return str(getattr(inner, "strerror", None) or inner)[:200]
+    number = inner.errno if isinstance(inner, OSError) else None
+    if number is not None and number > 0 and not isinstance(inner, ssl.SSLError):
+        return os.strerror(number)
+    return str(getattr(inner, "strerror", None) or inner)

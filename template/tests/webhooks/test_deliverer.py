@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 from uuid import UUID
 
 import pytest
-from sqlalchemy import event, text, update
+from sqlalchemy import event, select, text, update
 
+from app.api.tables import audit_log
 from app.cipher import Cipher
 from app.db.engine import Database
 from app.ids import uuid7
@@ -169,7 +170,9 @@ async def test_410_parks_the_message_and_disables_the_endpoint(
     assert outcome.park is ParkedReason.GONE
     async with database.read() as session:
         endpoint = await get_endpoint(session, made.id)
+        (entry,) = (await session.execute(select(audit_log))).all()
     assert (endpoint.status, endpoint.disabled_reason) == ("disabled", "it answered 410 Gone")
+    assert (entry.actor, entry.action, entry.target) == ("relay", "endpoint.disable", str(made.id))
     after = await deliverer.deliver(claim_for(made.id))
     assert isinstance(after, Deferred)
     assert after.park is ParkedReason.ENDPOINT_DISABLED

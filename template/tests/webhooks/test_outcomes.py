@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.outbox.message import Delivered, ErrorKind, Failed, ParkedReason, Response
-from app.webhooks.outcomes import outcome_of, retry_after_seconds
+from app.webhooks.outcomes import SendFailed, outcome_of, retry_after_seconds
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -72,3 +72,10 @@ def test_retry_after_counts_only_on_429_and_503():
     head = b"Retry-After: 7\r\n"
     waits = {s: outcome_of(Response(s, head)).retry_after_seconds for s in (429, 503, 500, 502)}
     assert waits == {429: 7.0, 503: 7.0, 500: None, 502: None}
+
+
+def test_the_text_of_a_failure_can_be_stored_and_shown():
+    """Parts of it may come from the receiver: no NUL, no line breaks, no half surrogates."""
+    text = SendFailed(ErrorKind.PROTOCOL, "bad\x00 line:\r\n  \ud800<x>" + "y" * 999).text
+    assert text.startswith("bad line: <x>y")
+    assert len(text) == 300

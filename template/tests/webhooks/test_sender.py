@@ -1,7 +1,9 @@
 """The sender against a real receiver that misbehaves: the status decides, nothing is sent twice."""
 
 import asyncio
+import socket
 import ssl
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -144,6 +146,7 @@ async def test_a_closed_port_is_a_failed_connection(sender):
     with pytest.raises(SendFailed) as caught:
         await sender.send(target(f"http://127.0.0.1:{free_port()}/"), {}, b"{}")
     assert caught.value.kind is ErrorKind.CONNECT
+    assert "Connection refused" in caught.value.text
 
 
 async def test_a_name_that_does_not_resolve_is_tried_again_not_forbidden(sender):
@@ -151,6 +154,27 @@ async def test_a_name_that_does_not_resolve_is_tried_again_not_forbidden(sender)
     with pytest.raises(SendFailed) as caught:
         await sender.send(target("http://nowhere.invalid/"), {}, b"{}")
     assert (caught.value.kind, caught.value.park) == (ErrorKind.DNS, None)
+
+
+async def test_a_name_without_an_address_is_a_dns_failure(sender, monkeypatch):
+    """It exists, and has nothing to connect to."""
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [])
+    with pytest.raises(SendFailed, match="no address") as caught:
+        await sender.send(target("http://empty.example.com/"), {}, b"{}")
+    assert caught.value.kind is ErrorKind.DNS
+
+
+async def test_a_name_server_that_does_not_answer_costs_the_connect_timeout(sender, monkeypatch):
+    """The lookup counts as connecting, and it stops no other task."""
+    answered = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: answered.wait(30) and [])
+    try:
+        with pytest.raises(SendFailed) as caught:
+            await sender.send(target("http://slow.example.com/", total=20, connect=0.3), {}, b"{}")
+        assert caught.value.kind is ErrorKind.TIMEOUT
+        assert "no connection" in caught.value.text
+    finally:
+        answered.set()
 
 
 async def test_a_redirect_is_not_followed(sender, receiver):
