@@ -39,7 +39,7 @@ async def _link(settings: Settings) -> str:
 
 def has_pages() -> bool:
     """Whether this project has the feature."""
-    return find_spec("app.admin.feature") is not None
+    return find_spec("app.admin") is not None
 
 
 async def new_link(database: "Database", settings: Settings) -> str:
