@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from enum import EnumType
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import typer.main
 
@@ -88,8 +88,9 @@ def _metavar(command: Any, parameter: Any) -> str:
     if parameter.metavar is not None:
         return str(parameter.metavar)
     kind = get_type_hints(command.callback).get(parameter.name)
-    if isinstance(kind, EnumType):
-        return "|".join(member.value for member in kind)
+    for choices in (kind, *get_args(kind)):
+        if isinstance(choices, EnumType):
+            return "|".join(str(member.value) for member in list[Any](choices))
     whole_number = type(parameter.default) is int
     return "N" if whole_number else str(parameter.name).upper()
 

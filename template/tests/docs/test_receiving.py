@@ -38,7 +38,9 @@ def _script() -> Any:
 @pytest.fixture(params=["receiver.py", "snippet"])
 def receiver(request: pytest.FixtureRequest, tmp_path: Path) -> SimpleNamespace:
     """Either receiver with its database, its work replaced by one that remembers or fails."""
-    script, done, fails = _script(), [], []
+    script = _script()
+    done: list[dict[str, Any]] = []
+    fails: list[Exception] = []
 
     def act(db: sqlite3.Connection, event: dict[str, Any]) -> None:
         done.append(event)
