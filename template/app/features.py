@@ -29,7 +29,9 @@ class Feature:
 
 def present() -> tuple[str, ...]:
     """Names of the features that this project has."""
-    packages = [name for name in FEATURES if find_spec(f"app.{name}")]  # first: else the next raises
+    packages = [
+        name for name in FEATURES if find_spec(f"app.{name}")
+    ]  # first: else the next raises
     return tuple(name for name in packages if find_spec(f"app.{name}.feature"))
 
 
