@@ -57,11 +57,9 @@ def _place(migration: Migration) -> tuple[str, tuple[str, ...]]:
 
 
 def _texts(scratch: Scratch, tree: Tree) -> Texts:
-    return {
-        path: scratch.read(entry)
-        for path, entry in tree.items()
-        if is_migration(path) and entry.is_file
-    }
+    found = {p: entry for p, entry in tree.items() if is_migration(p) and entry.is_file}
+    contents = scratch.read_all(found.values())
+    return {path: contents[entry.oid] for path, entry in found.items()}
 
 
 def _read(texts: Texts) -> dict[str, Migration]:

@@ -42,8 +42,6 @@ class Item:
 class Journal:
     """One upgrade of one work tree."""
 
-    top: str
-    prefix: str
     head: str
     index_before: str
     index_after: str

@@ -24,7 +24,7 @@ class TakenBack:
 
 def finish(project: Repository, area: Area, journal: Journal) -> None:
     """Do what is not done yet, then let the new index appear; the lock must be held."""
-    top = Path(journal.top)
+    top = project.top
     for item in journal.items:
         if item.new is None:
             if print_of(top / item.path) is not None:
@@ -40,7 +40,7 @@ def finish(project: Repository, area: Area, journal: Journal) -> None:
 
 def take_back(project: Repository, area: Area, journal: Journal) -> TakenBack:
     """Restore every path that is in its new state, and the index."""
-    top, left = Path(journal.top), []
+    top, left = project.top, []
     for item in journal.items:
         if item.old is None and not _removed(top, item):
             left.append(item.path)
@@ -60,7 +60,6 @@ def take_back(project: Repository, area: Area, journal: Journal) -> TakenBack:
 
 def resume(project: Repository, area: Area, journal: Journal) -> None:
     """Finish an interrupted upgrade; BadInput when the project was changed since."""
-    _check_place(project, journal)
     _check_lock(area)
     if index_state(project, area.index) == journal.index_after:
         if _ours(area):
@@ -76,7 +75,6 @@ def resume(project: Repository, area: Area, journal: Journal) -> None:
 
 def abort(project: Repository, area: Area, journal: Journal) -> TakenBack:
     """Take an interrupted upgrade back."""
-    _check_place(project, journal)
     _check_lock(area)
     with interrupt.shield():
         return take_back(project, area, journal)
@@ -92,15 +90,6 @@ def _settle(project: Repository, area: Area) -> None:
     """Let git see that the files are those of its index (the undo needs it), then end."""
     project.git.run("update-index", "-q", "--refresh", ok=range(256))
     area.clear()
-
-
-def _check_place(project: Repository, journal: Journal) -> None:
-    if Path(journal.top) != project.top:
-        raise BadInput(
-            f"an upgrade was interrupted in `{journal.top}`, and the work tree is now "
-            f"`{project.top}`",
-            hint="move it back for a moment, and run the command there",
-        )
 
 
 def _check_lock(area: Area) -> None:
@@ -121,7 +110,7 @@ def _ours(area: Area) -> bool:
 
 
 def _check_untouched(project: Repository, area: Area, journal: Journal) -> None:
-    top = Path(journal.top)
+    top = project.top
     changed = [
         item.path
         for item in journal.items

@@ -4,8 +4,9 @@ It reads the project's objects and writes its own, so that a dry run leaves no t
 no configuration of the user, so that the same inputs always merge alike.
 """
 
+import io
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scaffolder.upgrade.plumbing import Git, joined, split
@@ -35,6 +36,7 @@ class Scratch:
 
     folder: Path
     git: Git
+    _written: dict[frozenset[tuple[str, Entry]], str] = field(default_factory=dict)
 
     def tree_of(self, rendered: Path, paths: Iterable[str]) -> dict[str, Entry]:
         """Return the named files of a rendered template as `git add` would store them."""
@@ -79,9 +81,26 @@ class Scratch:
         """Return what a blob holds."""
         return self.git.run("cat-file", "blob", entry.oid)
 
+    def read_all(self, entries: Iterable[Entry]) -> dict[str, bytes]:
+        """Return object id -> content of many blobs."""
+        oids = sorted({entry.oid for entry in entries})
+        stream = io.BytesIO(
+            self.git.run("cat-file", "--batch", data="".join(f"{oid}\n" for oid in oids).encode())
+        )
+        contents = {}
+        for oid in oids:
+            size = int(stream.readline().split()[2])
+            contents[oid] = stream.read(size)
+            stream.read(1)
+        return contents
+
     def write_tree(self, tree: Tree) -> str:
         """Store a tree and return its id."""
-        return write_tree(self.git.with_(GIT_INDEX_FILE=str(self._index())), tree)
+        key = frozenset(tree.items())
+        if key not in self._written:
+            git = self.git.with_(GIT_INDEX_FILE=str(self._index()))
+            self._written[key] = write_tree(git, tree)
+        return self._written[key]
 
     def _commit(self, trees: dict[str, Tree]) -> None:
         commands = []

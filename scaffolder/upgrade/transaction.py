@@ -141,8 +141,6 @@ def _prepare(project: Repository, area: Area, result: Result, seen: _Seen) -> Jo
             new = print_of(area.new(path))
         items.append(Item(path, old, new))
     return Journal(
-        top=str(project.top),
-        prefix=project.prefix,
         head=project.head,
         index_before=seen.index,
         index_after=index_state(project, area.index_after),

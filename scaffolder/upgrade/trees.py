@@ -36,9 +36,8 @@ def read_tree(git: Git, treeish: str) -> dict[str, Entry]:
 
 
 def write_tree(git: Git, tree: Tree) -> str:
-    """Store a tree and return its id; `git` must have a GIT_INDEX_FILE of its own."""
+    """Store a tree and return its id; `git` must have a GIT_INDEX_FILE that does not exist yet."""
     lines = [index_line(path, entry) for path, entry in tree.items()]
-    git.run("read-tree", "--empty")
     git.run("update-index", "-z", "--index-info", data=b"".join(lines))
     return git.line("write-tree")
 

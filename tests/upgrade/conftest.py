@@ -74,11 +74,11 @@ class Tool:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
-    def run(self, *arguments: str, cwd: Path, **env: str) -> Run:
+    def run(self, *arguments: str, cwd: Path) -> Run:
         """Run `scaffolder` without a terminal and without a network."""
-        return self.start(*arguments, cwd=cwd, **env).wait()
+        return self.start(*arguments, cwd=cwd).wait()
 
-    def start(self, *arguments: str, cwd: Path, **env: str) -> "Running":
+    def start(self, *arguments: str, cwd: Path, die_at: int = 0) -> "Running":
         """Start `scaffolder` in a fork of a process that has imported everything."""
         server = _SERVERS.get(self.folder)
         if server is None:
@@ -87,8 +87,8 @@ class Tool:
                 env=self.env, cwd=self.home, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )  # fmt: skip
         out, err = self.home / "out", self.home / "err"
-        request = {"arguments": arguments, "cwd": str(cwd), "env": env, "out": str(out),
-                   "err": str(err)}  # fmt: skip
+        request = {"arguments": arguments, "cwd": str(cwd), "out": str(out),
+                   "err": str(err), "die_at": die_at}  # fmt: skip
         assert server.stdin is not None
         server.stdin.write(json.dumps(request).encode() + b"\n")
         server.stdin.flush()

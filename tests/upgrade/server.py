@@ -1,12 +1,13 @@
 """A process with the tool and copier already imported; each command runs in a fork of it.
 
 Importing copier takes most of a command's time, and hundreds of commands run here. A request is
-one JSON line `{"arguments", "cwd", "env", "out", "err"}`; the answers are one line with the
+one JSON line `{"arguments", "cwd", "out", "err", "die_at"}`; the answers are one line with the
 child's pid and one with its exit code (negative for a signal).
 """
 
 import json
 import os
+import signal
 import sys
 
 
@@ -24,6 +25,8 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             _become(request)
+            if request.get("die_at"):
+                _die_at(int(request["die_at"]), str(request["cwd"]))
             __main__.main()
             os._exit(0)  # main always raises SystemExit
         print(pid, flush=True)
@@ -31,11 +34,32 @@ def main() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
+def _die_at(number: int, cwd: str) -> None:
+    """Kill this process before its n-th change of a file in the project."""
+    left = number
+
+    def count(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal left
+        changing = event in (
+            "os.rename",
+            "os.link",
+            "os.remove",
+            "os.mkdir",
+            "os.rmdir",
+            "os.chmod",
+        )
+        if event == "open":
+            changing = bool(arguments[2] and int(str(arguments[2])) & (os.O_WRONLY | os.O_RDWR))
+        if changing and any(str(argument).startswith(cwd) for argument in arguments[:2]):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+
+
 def _become(request: dict[str, object]) -> None:
     os.chdir(str(request["cwd"]))
-    env = request["env"]
-    assert isinstance(env, dict)
-    os.environ.update(env)
     for number, name, flags in (
         (0, os.devnull, os.O_RDONLY),
         (1, str(request["out"]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC),

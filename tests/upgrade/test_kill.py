@@ -1,0 +1,235 @@
+"""An upgrade killed at any instant: no byte of the owner's is gone, and both ways out work."""
+
+import os
+import random
+import shutil
+import signal
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.upgrade.conftest import Project, make_tool
+from tests.upgrade.templates import FIRST, SECOND
+
+KILLS = int(os.environ.get("UPGRADE_KILLS", "200"))
+SMALL = (
+    "copier.yml",
+    "template/{{_copier_conf.answers_file}}.jinja",
+    "template/.env.example",
+    "template/.gitignore",
+    "template/app/lines.py",
+    "template/app/still.py",
+    "template/app/old_name.py",
+    "template/app/new_name.py",
+    "template/app/leaving.py",
+    "template/app/added.py",
+    "template/run.sh",
+)
+State = tuple[dict[str, tuple[str, int, bytes]], str]
+
+
+def state(project: Project) -> State:
+    """Return all that an owner can see: every file, and what the index holds."""
+    return project.snapshot(), project.git("ls-files", "--stage", "-z")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """An edited project, and what an upgrade that nobody disturbs makes of it."""
+
+    origin: Project
+    before: State
+    after: State
+    seconds: float
+
+    def copy(self, folder: Path) -> Project:
+        """Return a fresh copy in `folder`."""
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.origin.root, folder, symlinks=True)
+        return Project(folder, self.origin.tool)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """A project with an edit of every kind, among them a conflict and edits without a commit."""
+    box = tmp_path_factory.mktemp("kill")
+    first = {name: FIRST[name] for name in SMALL if name in FIRST}
+    second = {name: SECOND[name] for name in SMALL if name in SECOND}
+    tool = make_tool(box / "tool", {"1.0.0": first, "2.0.0": second})
+    made = tool.run("new", "shop", "--yes", "--no-install", "--template-version", "1.0.0", cwd=box)
+    assert made.code == 0, made.err
+    project = Project(box / "shop", tool)
+    project.replace("app/lines.py", "line 10 of the template", "line 10 of the owner")
+    project.replace("app/old_name.py", "moved 2 of the template", "moved 2 of the owner")
+    project.write("app/mine.py", b"mine\n")
+    project.commit()
+    project.replace("app/still.py", "still 1 of the template", "still 1 of the owner")
+    project.write("scribble.txt", b"not tracked\n")
+    project.write(".env", b"SECRET=mine\n")
+    scene = Scene(project, state(project), ({}, ""), 0.0)
+    whole = scene.copy(box / "whole")
+    started = time.monotonic()
+    assert whole.upgrade().code == 1
+    return Scene(project, scene.before, state(whole), time.monotonic() - started)
+
+
+@pytest.fixture(scope="module")
+def half_done(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """The same project, its upgrade killed in the middle of the work tree."""
+    folder = tmp_path_factory.mktemp("half") / "shop"
+    for step in range(1, 200):
+        project = scene.copy(folder)
+        project.tool.start("upgrade", cwd=project.root, die_at=step).wait()
+        if project.snapshot().get("app/lines.py") == scene.after[0]["app/lines.py"]:
+            return replace(scene, origin=project)
+    raise AssertionError("no step leaves a half-done upgrade")
+
+
+def check_nothing_lost(project: Project, scene: Scene) -> None:
+    """Assert that what no commit holds is in its place, and that every other file is whole.
+
+    A file is in its old or its new state, or between them in the folder of the journal.
+    """
+    now, (old, _), (new, _) = project.snapshot(), scene.before, scene.after
+    for name in ("app/still.py", "scribble.txt", ".env", "app/mine.py"):
+        assert now[name] == old[name]
+    kept = project.path(".git/scaffolder/old")
+    for name, value in old.items():
+        if now.get(name) not in (value, new.get(name)):
+            assert (kept / name).read_bytes() == value[2], name
+    for name in now.keys() - old.keys():
+        assert now[name] == new[name], name
+    project.git("fsck", "--strict", "--no-dangling")
+
+
+def check_ways_out(project: Project, scene: Scene, *, by_abort: bool) -> None:
+    """Assert that finishing gives the whole upgrade, and aborting the state before."""
+    journal = project.path(".git/scaffolder/journal.json").exists()
+    if by_abort:
+        run = project.upgrade("--abort")
+        if not journal:
+            run.refused("no upgrade was interrupted here")
+            assert state(project) in (scene.before, scene.after)
+            return
+        assert run.code == 0, run.err
+        assert state(project) == scene.before
+        assert project.git("diff", "--name-only").split() == ["app/still.py"]
+    elif journal:
+        run = project.upgrade()
+        assert run.code == 1, run.err
+        assert "an upgrade was interrupted here; it is finished now" in run.err
+        assert "conflict      app/lines.py" in run.out
+        assert state(project) == scene.after
+    else:
+        # Nothing touched yet, or all done; the folder without a journal is litter for the next run.
+        assert state(project) in (scene.before, scene.after)
+        assert not project.path(".git/index.lock").exists()
+        return
+    for litter in ("index.lock", "scaffolder"):
+        assert not project.path(f".git/{litter}").exists()
+    if not by_abort:
+        project.git("reset", "-q", "--merge")
+        assert state(project) == scene.before
+
+
+def test_a_kill_at_a_random_instant_loses_nothing(scene: Scene, tmp_path: Path) -> None:
+    """Half of them at any time, half in the moments in which files are written."""
+    chance = random.Random(20)
+    interrupted = 0
+    for number in range(KILLS):
+        project = scene.copy(tmp_path / "shop")
+        running = project.tool.start("upgrade", cwd=project.root)
+        if number % 2:
+            time.sleep(chance.uniform(0, scene.seconds))
+        else:
+            _wait_for_journal(project, running.pid)
+            time.sleep(chance.uniform(0, scene.seconds / 16))
+        _kill(running.pid)
+        running.wait()
+        interrupted += project.path(".git/scaffolder/journal.json").exists()
+        check_nothing_lost(project, scene)
+        check_ways_out(project, scene, by_abort=chance.random() < 0.5)
+    assert interrupted > KILLS / 20, "too few kills hit the moments that matter"
+
+
+def test_a_kill_before_each_single_step_loses_nothing(scene: Scene, tmp_path: Path) -> None:
+    """Every change of a file, one after the other; odd ones are finished, even ones taken back."""
+    step = 0
+    while True:
+        step += 1
+        project = scene.copy(tmp_path / "shop")
+        run = project.tool.start("upgrade", cwd=project.root, die_at=step).wait()
+        if run.code != -signal.SIGKILL:
+            break
+        check_nothing_lost(project, scene)
+        check_ways_out(project, scene, by_abort=step % 2 == 0)
+    assert run.code == 1
+    assert step > 20
+
+
+@pytest.mark.parametrize("way", ["finish", "abort"])
+def test_the_way_out_may_be_killed_too(
+    scene: Scene, half_done: Scene, tmp_path: Path, way: str
+) -> None:
+    """It starts again from what it finds, killed before each of its own steps."""
+    arguments = ("upgrade", "--abort") if way == "abort" else ("upgrade",)
+    for step in range(1, 100):
+        project = half_done.copy(tmp_path / "shop")
+        run = project.tool.start(*arguments, cwd=project.root, die_at=step).wait()
+        if run.code != -signal.SIGKILL:
+            break
+        check_nothing_lost(project, scene)
+        check_ways_out(project, scene, by_abort=way == "abort")
+    assert step > 3
+
+
+def test_an_edit_made_after_the_kill_is_named_and_stays(
+    scene: Scene, half_done: Scene, tmp_path: Path
+) -> None:
+    """Finishing is refused then; taking back leaves the edited file as it is."""
+    project = half_done.copy(tmp_path / "shop")
+    project.write("app/lines.py", b"mine since\n")
+    project.upgrade().refused("app/lines.py changed")
+    run = project.upgrade("--abort")
+    assert run.code == 0, run.err
+    assert "app/lines.py was changed after the interruption" in run.err
+    assert project.read("app/lines.py") == b"mine since\n"
+    now, before = project.snapshot(), dict(scene.before[0])
+    now.pop("app/lines.py"), before.pop("app/lines.py")
+    assert now == before
+
+
+def test_a_foreign_lock_is_left_alone(half_done: Scene, tmp_path: Path) -> None:
+    """Only the lock of the killed upgrade itself is removed."""
+    project = half_done.copy(tmp_path / "shop")
+    project.path(".git/index.lock").unlink(missing_ok=True)
+    project.write(".git/index.lock", b"of another process")
+    for arguments in ((), ("--abort",)):
+        project.upgrade(*arguments).refused("index.lock", "git is at work here")
+    assert project.read(".git/index.lock") == b"of another process"
+
+
+def test_a_dry_run_does_not_finish_an_interrupted_upgrade(half_done: Scene, tmp_path: Path) -> None:
+    """It names the two commands that do."""
+    project = half_done.copy(tmp_path / "shop")
+    run = project.upgrade("--dry-run")
+    run.refused("from 1.0.0 to 2.0.0 was interrupted here")
+    assert "scaffolder upgrade --abort" in run.err
+
+
+def _wait_for_journal(project: Project, pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while not project.path(".git/scaffolder/journal.json").exists() and time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
