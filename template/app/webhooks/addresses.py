@@ -73,7 +73,10 @@ def refused(address: str | Address, *, allow_private: bool) -> str | None:
 def rule_of(address: str | Address) -> str | None:
     """Why `address` is no public unicast address; None if it is one."""
     if isinstance(address, str):
-        address = ip_address(address)
+        try:
+            address = ip_address(address)
+        except ValueError:  # `127.1` and the like, which a socket would understand all the same
+            return "unreadable"
     if isinstance(address, IPv6Address):
         inner = _unwrapped(address)
         if inner is None:

@@ -107,6 +107,12 @@ def test_a_forbidden_address_is_refused_by_its_rule(address, rule, opens):
     assert refused(address, allow_private=True) == (None if opens else rule)
 
 
+@pytest.mark.parametrize("address", ["127.1", "2130706433", "0177.0.0.1", "", "localhost"])
+def test_what_can_not_be_read_as_an_address_is_refused(address):
+    """A socket understands more spellings than `ipaddress` does."""
+    assert refused(address, allow_private=True) == "unreadable"
+
+
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_is_allowed(address):
     """The neighbours of every forbidden range stay open."""
