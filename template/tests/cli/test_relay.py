@@ -1,0 +1,74 @@
+"""`relay`: rounds, drains, stops in good order, and cuts when told twice."""
+
+import signal
+
+import pytest
+
+from tests.cli.command import Project, assert_sentence
+from tests.cli.processes import read_until, running, stop
+from tests.cli.seed import in_transaction
+from tests.support.receiver import Answer, receiver_in_thread
+
+
+async def publish_one(session) -> None:
+    from app.outbox.event import Event
+    from app.outbox.publish import publish
+
+    await publish(session, Event(type="order.created", data={}))
+
+
+def add(project: Project, url: str) -> str:
+    """An endpoint for everything, and one message for it."""
+    made = project.json("endpoints", "add", url, "--types", "*")
+    in_transaction(project, publish_one)
+    return made["id"]
+
+
+def test_once_makes_one_round_and_counts(project: Project):
+    """Nothing due: zeros. One due: delivered."""
+    assert set(project.json("relay", "--once").values()) == {0}
+    with receiver_in_thread() as receiver:
+        add(project, receiver.on("/hook"))
+        counts = project.json("relay", "--once")
+        assert (counts["claimed"], counts["delivered"]) == (1, 1)
+        assert len(receiver.requests) == 1
+
+
+def test_drain_ends_when_nothing_is_due(project: Project):
+    """A failed one is due later, so it does not keep the command from ending."""
+    with receiver_in_thread() as receiver:
+        add(project, receiver.on("/hook", Answer(500)))
+        counts = project.json("relay", "--drain", "--concurrency", 1)
+    assert (counts["failed"], counts["delivered"]) == (1, 0)
+    assert project.json("messages", "stats")["pending"] == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_the_request_end_and_settles_it(project: Project, number: int):
+    """Exit 0 with the counts; the message is sent."""
+    with receiver_in_thread() as receiver:
+        add(project, receiver.on("/hook", Answer(200, delay_seconds=2)))
+        with running(project, "relay", "--json") as process:
+            receiver.wait_for(1, timeout=60)
+            code, out, err = stop(process, number)
+    assert code == 0, err
+    assert '"delivered": 1' in out
+    assert project.json("messages", "stats")["sent"] == 1
+
+
+def test_a_second_signal_cuts_and_the_exit_code_tells(project: Project):
+    """Exit 1; the claim stays and comes back when its lease ends."""
+    with receiver_in_thread() as receiver:
+        add(project, receiver.on("/hook", Answer(200, delay_seconds=30)))
+        with running(project, "relay") as process:
+            receiver.wait_for(1, timeout=60)
+            process.send_signal(signal.SIGTERM)
+            read_until(process.stderr, "stopping")
+            code, out, _ = stop(process)
+    assert (code, out) == (1, "")
+    assert project.json("messages", "stats")["claimed"] == 1
+
+
+def test_once_and_drain_exclude_each_other(embedded: Project):
+    """A usage error."""
+    assert_sentence(embedded.run("relay", "--once", "--drain"), 2, "--once")
