@@ -1,0 +1,1 @@
+"""Received webhooks, each acted on once. See `inbox.py`."""
