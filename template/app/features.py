@@ -29,9 +29,8 @@ class Feature:
 
 def present() -> tuple[str, ...]:
     """Names of the features that this project has."""
-    packages = [
-        name for name in FEATURES if find_spec(f"app.{name}")
-    ]  # first: else the next raises
+    # The package first: looking for a module of a package that is not there raises.
+    packages = [name for name in FEATURES if find_spec(f"app.{name}")]
     return tuple(name for name in packages if find_spec(f"app.{name}.feature"))
 
 
