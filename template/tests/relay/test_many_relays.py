@@ -108,9 +108,7 @@ METRICS = [RelayMetrics(CollectorRegistry()) for _ in range(3)]
 
 
 async def _owed(database: Database) -> bool:
-    query = (
-        "SELECT EXISTS (SELECT FROM outbox_messages WHERE sent_at IS NULL AND parked_at IS NULL)"
-    )
+    owed = "SELECT FROM outbox_messages WHERE sent_at IS NULL AND parked_at IS NULL"
     async with database.read() as session:
         return bool((await session.execute(text(f"SELECT EXISTS ({owed})"))).scalar_one())
 
