@@ -108,16 +108,25 @@ def _explain(outcome: Delivered | Failed) -> str:
             return f"The receiver {outcome.error}: a message would park and disable the endpoint."
         case Failed(park=ParkedReason.REJECTED):
             advice = "a message would be parked at once, because trying again would not help."
-            return f"The receiver {outcome.error}: {advice} {_redirect(outcome)}".rstrip()
+            return f"The receiver {outcome.error}: {advice} {_remedy(outcome)}".rstrip()
+        case Failed(park=ParkedReason.FORBIDDEN_TARGET):
+            advice = "a message would be parked at once."
+            return f"It was not called, {outcome.error}: {advice} {_ADVICE[outcome.kind]}"
         case Failed(kind=ErrorKind.STATUS):
             return f"The receiver {outcome.error}. {_ADVICE[outcome.kind]}"
         case Failed():
             return f"There was no answer: {outcome.error}. {_ADVICE[outcome.kind]}".rstrip()
 
 
-def _redirect(failed: Failed) -> str:
-    moved = failed.response is not None and 300 <= failed.response.status_code < 400
-    return "Redirects are not followed: set the endpoint's URL to the new address." if moved else ""
+def _remedy(failed: Failed) -> str:
+    assert failed.response is not None
+    match failed.response.status_code:
+        case 400 | 401 | 403:
+            return "If it verifies signatures: does it have this endpoint's present secret?"
+        case status if 300 <= status < 400:
+            return "Redirects are not followed: set the endpoint's URL to the new address."
+        case _:
+            return ""
 
 
 def _text(response: Response | None) -> str:

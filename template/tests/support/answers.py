@@ -61,34 +61,30 @@ async def write_answer(
         await answer.hold.wait()
     if answer.delay_seconds:
         await asyncio.sleep(answer.delay_seconds)
-    match answer.fault:
-        case Fault.NONE:
-            writer.write(answer.head() + (b"" if answer.status == 204 else answer.body))
-            await writer.drain()
-            return not (answer.close or answer.promise_keep_alive)
-        case Fault.RESET:
-            _reset(writer)
-        case Fault.CLOSE:
-            pass
-        case Fault.GARBAGE:
-            writer.write(b"\x00\xff this is not HTTP\r\n\r\n")
-            await writer.drain()
-        case Fault.SILENT:
-            await reader.read()
-        case Fault.HALF_HEAD:
-            writer.write(answer.head().split(b"\r\n\r\n")[0])
-            await reader.read()
-        case Fault.STALL:
-            writer.write(answer.head())
-            await reader.read()
-        case Fault.RESET_BODY:
-            writer.write(answer.head())
-            await writer.drain()
-            _reset(writer)
-        case Fault.DRIP:
-            writer.write(answer.head())
-            await _drip(writer)
+    if answer.fault is Fault.NONE:
+        writer.write(answer.head() + (b"" if answer.status == 204 else answer.body))
+        await writer.drain()
+        return not (answer.close or answer.promise_keep_alive)
+    await _misbehave(answer, reader, writer)
     return False
+
+
+async def _misbehave(
+    answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    if answer.fault in (Fault.STALL, Fault.RESET_BODY, Fault.DRIP):
+        writer.write(answer.head())
+    elif answer.fault is Fault.HALF_HEAD:
+        writer.write(answer.head().removesuffix(b"\r\n\r\n"))
+    elif answer.fault is Fault.GARBAGE:
+        writer.write(b"\x00\xff this is not HTTP\r\n\r\n")
+    await writer.drain()
+    if answer.fault in (Fault.SILENT, Fault.HALF_HEAD, Fault.STALL):
+        await reader.read()  # until the sender gives up
+    elif answer.fault in (Fault.RESET, Fault.RESET_BODY):
+        _reset(writer)
+    elif answer.fault is Fault.DRIP:
+        await _drip(writer)
 
 
 async def _drip(writer: asyncio.StreamWriter) -> None:

@@ -18,15 +18,9 @@ from app.webhooks.deliverer import WebhookDeliverer
 from app.webhooks.endpoint import EndpointCreate
 from app.webhooks.endpoints import create_endpoint, delete_endpoint, disable_endpoint
 from tests.conftest import SECRET
-from tests.support.receiver import Answer, Receiver
+from tests.support.receiver import Answer
 
 CIPHER = Cipher(SECRET)
-
-
-@pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    async with Receiver() as receiver:
-        yield receiver
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """`endpoints test`: one signed ping, explained in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.cipher import Cipher
@@ -36,7 +38,7 @@ async def test_a_ping_is_signed_like_a_message_and_a_success_says_so(database, s
 
 ANSWERS = [
     (Answer(404), "parked at once"),
-    (Answer(401, body=b"bad signature"), "parked at once"),
+    (Answer(401, body=b"bad signature"), "does it have this endpoint's present secret"),
     (Answer(301), "Redirects are not followed"),
     (Answer(410), "disable the endpoint"),
     (Answer(500), "tried again"),
@@ -64,6 +66,17 @@ async def test_a_receiver_that_is_down_is_explained(database, settings):
     report = await ping.test_endpoint(database, CIPHER, settings, made.id)
     assert (report.delivered, report.error_kind) == (False, "connect")
     assert "Is the receiver running" in report.explanation
+
+
+async def test_a_forbidden_address_is_not_called(database, settings):
+    """Made in development, then private targets were closed."""
+    strict = replace(settings, allow_private_targets=False)
+    async with Receiver() as receiver:
+        made = await make(database, settings, receiver.url)
+        report = await ping.test_endpoint(database, CIPHER, strict, made.id)
+        assert receiver.connections == 0
+    assert report.error_kind == "forbidden"
+    assert "It was not called, 127.0.0.1 is a forbidden target (loopback)" in report.explanation
 
 
 async def test_a_disabled_endpoint_can_be_tested_and_a_deleted_one_not(database, settings):
