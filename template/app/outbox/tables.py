@@ -46,6 +46,7 @@ events = Table(
     Column("ordering_key", String(255)),
     Column("traceparent", String(64)),
     Column("occurred_at", UtcDateTime, nullable=False),
+    Column("erased_at", UtcDateTime),  # the body is a tombstone that must never be sent
     Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
 )
 
@@ -132,4 +133,24 @@ inbox_messages = Table(
     Column("source", String(128), primary_key=True),
     Column("webhook_id", String(255), primary_key=True),
     Column("received_at", UtcDateTime, nullable=False, server_default=db_now()),
+)
+
+replays = Table(
+    "replays",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("actor", String(200), nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+    Column("until", UtcDateTime, nullable=False),
+    Column("tenant", String(128)),  # null: all
+    Column("type", String(130)),
+    Column("endpoint_id", Id),
+    Column("per_second", Float, nullable=False),
+    Column("last_event_id", Id),  # how far it is; null: not begun
+    Column("paced_until", UtcDateTime),  # the next message is due no earlier
+    Column("matched", BigInteger, nullable=False, server_default=text("0")),
+    Column("created", BigInteger, nullable=False, server_default=text("0")),
+    Column("skipped", BigInteger, nullable=False, server_default=text("0")),
+    Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
+    Column("finished_at", UtcDateTime),
 )

@@ -49,6 +49,7 @@ def upgrade() -> None:
     _endpoints()
     _keys()
     _people()
+    _replays()
     op.execute(PARKED_VIEW)
 
 
@@ -62,6 +63,7 @@ def _events() -> None:
         sa.Column("ordering_key", sa.String(255)),
         sa.Column("traceparent", sa.String(64)),
         sa.Column("occurred_at", UtcDateTime, nullable=False),
+        sa.Column("erased_at", UtcDateTime),
         _created_at(),
     )
 
@@ -231,11 +233,32 @@ def _people() -> None:
     op.create_index("ix_audit_log_at", "audit_log", ["at"])
 
 
+def _replays() -> None:
+    op.create_table(
+        "replays",
+        sa.Column("id", Id, primary_key=True),
+        sa.Column("actor", sa.String(200), nullable=False),
+        sa.Column("since", UtcDateTime, nullable=False),
+        sa.Column("until", UtcDateTime, nullable=False),
+        sa.Column("tenant", sa.String(128)),
+        sa.Column("type", sa.String(130)),
+        sa.Column("endpoint_id", Id),
+        sa.Column("per_second", sa.Float, nullable=False),
+        sa.Column("last_event_id", Id),
+        sa.Column("paced_until", UtcDateTime),
+        sa.Column("matched", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("created", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("skipped", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        _created_at(),
+        sa.Column("finished_at", UtcDateTime),
+    )
+
+
 def downgrade() -> None:
     """Drop everything. This loses data; nothing lies before it."""
     op.execute("DROP VIEW parked_messages")
     for table in (
-        "audit_log", "admin_sessions", "login_tokens", "idempotency_keys", "api_keys",
+        "replays", "audit_log", "admin_sessions", "login_tokens", "idempotency_keys", "api_keys",
         "key_sentinel", "endpoint_secrets", "endpoints", "inbox_messages", "subscriptions",
         "attempts", "outbox_messages", "events",
     ):  # fmt: skip
