@@ -12,7 +12,7 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 import aiohttp
 from yarl import URL
@@ -66,7 +66,7 @@ class Sender:
             socket_factory=partial(guarded_socket, allow_private=self._allow_private),
             limit=0,
             keepalive_timeout=IDLE_SECONDS,
-            ssl=self._tls or _trusted(),
+            ssl=self._tls or True,
         )
         return aiohttp.ClientSession(
             connector=connector,
@@ -104,11 +104,6 @@ class Sender:
             self._session = None
         if self._resolver is not None:
             await self._resolver.close()
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    return ssl.create_default_context()  # reads every root certificate: 10 ms and more
 
 
 def _head(response: aiohttp.ClientResponse) -> bytes:
