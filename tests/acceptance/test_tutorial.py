@@ -83,7 +83,8 @@ def test_the_tutorial_ends_with_a_parked_message_that_was_delivered(
             wait_until(lambda: parked(app) != [], "nothing is parked")
             broken.status = 204
             waiting = parked(app)[0]
-            assert "rejected" in typist.types("parked")
+            printed = typist.types("parked")
+            assert "rejected" in printed, printed
             headers, _ = broken.requests.get(timeout=30)
             sent = {name.lower(): value for name, value in headers.items()}
             assert sent["webhook-id"] == waiting["id"]

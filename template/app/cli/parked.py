@@ -33,7 +33,7 @@ def parked(
     wanted = MessageFilter(
         status=Status.PARKED, type=event_type, endpoint_id=endpoint, tenant=tenant, reason=reason
     )
-    wait_for(print_messages(wanted, limit, cursor, as_json=as_json))
+    wait_for(print_messages(wanted, limit, cursor, as_json=as_json, parked=True))
 
 
 def retry(
