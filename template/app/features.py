@@ -8,11 +8,12 @@ your own, write the package and add its name to `FEATURES`.
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from litestar.types import ControllerRouterHandler
 
-from app.api.catalogue import EventType
 from app.api.problems import ErrorPage
+from app.outbox.catalogue import EventType
 
 FEATURES = ("orders", "admin", "inbox")
 
@@ -23,7 +24,7 @@ class Feature:
 
     name: str
     route_handlers: tuple[ControllerRouterHandler, ...] = ()
-    event_types: tuple[EventType, ...] = ()
+    event_types: tuple[EventType[Any], ...] = ()
     error_page: ErrorPage | None = None  # errors below `/<name>` are shown by this
 
 

@@ -20,13 +20,10 @@ from litestar.di import Provide
 from prometheus_client import CollectorRegistry
 
 from app import features
-from app.api import docs, health, openapi
+from app.api import docs, health, openapi, routes
 from app.api.auth import Authenticator, provide_caller
 from app.api.body import Body
-from app.api.catalogue import Catalogue
-from app.api.events import publish_events
 from app.api.idempotency import provide_identity
-from app.api.messages import Messages
 from app.api.problems import ERROR_PAGES, EXCEPTION_HANDLERS, ErrorPage
 from app.cipher import Cipher, check_sentinel
 from app.config import Settings
@@ -36,7 +33,9 @@ from app.errors import ConfigError
 from app.observe.logging import configure_logging
 from app.observe.metrics import HttpMetrics
 from app.observe.requests import Observed
+from app.outbox.catalogue import Catalogue
 from app.outbox.deliverer import Deliverer
+from app.outbox.publish import CATALOGUE
 from app.program import program
 from app.relay.metrics import RelayMetrics
 from app.relay.relay import Counts, Relay
@@ -78,14 +77,20 @@ def build(settings: Settings) -> Components:
     registry = CollectorRegistry()
     database = Database(settings)
     cipher = Cipher(settings.secret_key)
-    types = [event_type for feature in features.load() for event_type in feature.event_types]
+    http_metrics = HttpMetrics(registry)
+    catalogue = Catalogue.of(
+        (event_type for feature in features.load() for event_type in feature.event_types),
+        required=settings.require_registered_types,
+        count_unregistered=http_metrics.unregistered_events.inc,
+    )
+    database.session_info[CATALOGUE] = catalogue
     return Components(
         settings=settings,
         database=database,
         cipher=cipher,
-        catalogue=Catalogue.of(types),
+        catalogue=catalogue,
         registry=registry,
-        http_metrics=HttpMetrics(registry),
+        http_metrics=http_metrics,
     )
 
 
@@ -149,8 +154,7 @@ def _litestar(components: Components, authenticator: Authenticator, lifespan: Li
             health.ready,
             health.metrics_route(settings, components.registry),
             *docs.ROUTES,
-            publish_events,
-            Messages,
+            *routes.ROUTES,
             Endpoints,
             *(handler for feature in loaded for handler in feature.route_handlers),
         ],
@@ -162,7 +166,7 @@ def _litestar(components: Components, authenticator: Authenticator, lifespan: Li
         lifespan=[lifespan],
         state=State({ERROR_PAGES: _error_pages(loaded), "database": components.database}),
         plugins=[openapi.StrictStructs()],
-        openapi_config=openapi.config(),
+        openapi_config=openapi.config(components.catalogue),
         request_max_body_size=settings.body_limit_bytes,
         logging_config=None,
     )
@@ -174,7 +178,6 @@ def _dependencies(components: Components) -> dict[str, Provide]:
         "database": components.database,
         "cipher": components.cipher,
         "catalogue": components.catalogue,
-        "http_metrics": components.http_metrics,
     }
     given = {name: _always(value) for name, value in values.items()}
     computed = {"caller": Provide(provide_caller), "identity": Provide(provide_identity)}

@@ -1,65 +1,81 @@
-"""The event catalogue: which event types this application promises, and what their data looks like.
+"""The event catalogue over HTTP: a listing, and the `webhooks` part of the OpenAPI document."""
 
-A feature registers its types (see `features.py`). `POST /api/events` checks the data of a
-registered type; an unregistered one passes and is counted, unless APP_REQUIRE_REGISTERED_TYPES.
-Where to change what: a new event type is one `EventType` beside the code that publishes it.
-"""
-
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from litestar import get
+from litestar.di import NamedDependency
 from msgspec import Struct
 
-from app.errors import BadRequest
+from app.api.auth import requires
+from app.outbox.catalogue import Catalogue
+
+REF = "#/components/schemas/{name}"
+PREFIX = "data."  # of the schemas of events' data, apart from those of requests and answers
 
 
-@dataclass(frozen=True, slots=True)
-class EventType:
-    """A promised event type: its name, the Struct of its data, and an example of it."""
+class EventTypeView(Struct, frozen=True):
+    """A promised event type; `schema` is the JSON Schema of its `data`."""
 
     name: str
-    data: type[Struct]
-    example: Struct
+    version: int
     description: str
-
-    def schema(self) -> dict[str, Any]:
-        """JSON Schema of the data."""
-        return msgspec.json.schema(self.data)
+    schema: dict[str, Any]
+    example: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
-    """The registered event types by name."""
+class EventTypes(Struct, frozen=True):
+    """All of them, by name."""
 
-    types: dict[str, EventType] = field(default_factory=dict)
+    items: list[EventTypeView]
 
-    @classmethod
-    def of(cls, types: Iterable[EventType]) -> "Catalogue":
-        """A catalogue of these types; a name that occurs twice is a programming error."""
-        catalogue = cls()
-        for event_type in types:
-            assert event_type.name not in catalogue.types, f"{event_type.name} is registered twice"
-            catalogue.types[event_type.name] = event_type
-        return catalogue
 
-    def check(self, name: str, data: Any, *, required: bool) -> bool:
-        """True when `name` is registered and `data` fits; False when it is not registered.
+@get("/api/event-types", guards=[requires("read")], summary="Event types", tags=["events"])
+async def list_event_types(catalogue: NamedDependency[Catalogue]) -> EventTypes:
+    """The registered event types, with schema and example of their data."""
+    return EventTypes(
+        [
+            EventTypeView(t.name, t.version, t.description, t.schema(), example(t.example))
+            for t in catalogue.types.values()
+        ]
+    )
 
-        Raises `BadRequest` naming the field when the data does not fit, or when `required` and the
-        type is not registered.
-        """
-        event_type = self.types.get(name)
-        if event_type is None:
-            if required:
-                known = ", ".join(sorted(self.types)) or "none"
-                raise BadRequest(
-                    f"event type {name!r} is not registered", hint=f"registered types: {known}"
-                )
-            return False
-        try:
-            msgspec.convert(data, event_type.data)
-        except msgspec.ValidationError as error:
-            raise BadRequest(f"data of {name}: {error}") from None
-        return True
+
+def example(data: Struct) -> dict[str, Any]:
+    """The example as JSON has it."""
+    plain: dict[str, Any] = msgspec.to_builtins(data, str_keys=True)
+    return plain
+
+
+def describe(catalogue: Catalogue, document: dict[str, Any]) -> None:
+    """Add to an OpenAPI document what receivers get: one webhook for each registered type."""
+    types = list(catalogue.types.values())
+    schemas, components = msgspec.json.schema_components(
+        [t.data for t in types], ref_template=REF.format(name=PREFIX + "{name}")
+    )
+    document["components"]["schemas"] |= {PREFIX + n: s for n, s in sorted(components.items())}
+    document["webhooks"] = {
+        t.name: {"post": _operation(t.name, t.description, t.version, schema, example(t.example))}
+        for t, schema in zip(types, schemas, strict=True)
+    }
+
+
+def _operation(
+    name: str, description: str, version: int, schema: dict[str, Any], data: dict[str, Any]
+) -> dict[str, Any]:
+    body = {
+        "type": "object",
+        "required": ["type", "timestamp", "data"],
+        "properties": {
+            "type": {"const": name},
+            "timestamp": {"type": "string", "format": "date-time"},
+            "data": schema,
+        },
+    }
+    sample = {"type": name, "timestamp": "2026-01-31T12:00:00Z", "data": data}
+    return {
+        "summary": description,
+        "description": f"Version {version}. Signed as Standard Webhooks: see `webhook-signature`.",
+        "requestBody": {"content": {"application/json": {"schema": body, "example": sample}}},
+        "responses": {"2XX": {"description": "Taken. Anything else is tried again or parked."}},
+    }

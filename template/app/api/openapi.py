@@ -2,7 +2,7 @@
 
 The framework documents errors as its own JSON and forgets that unknown fields are refused. Here
 each operation gets the problem+json answers it can give, each strict Struct says so, and every
-operation that needs a key says that too.
+operation that needs a key says that too. What receivers get comes from the event catalogue.
 """
 
 from typing import Any
@@ -17,7 +17,9 @@ from litestar.openapi.spec import Components, Schema, SecurityScheme
 from litestar.typing import FieldDefinition
 
 from app.api.auth import PUBLIC
+from app.api.catalogue import describe
 from app.api.problems import PROBLEM_JSON
+from app.outbox.catalogue import Catalogue
 
 KEY = "apiKey"
 ANSWERS = {
@@ -73,9 +75,15 @@ class StrictStructs(StructSchemaPlugin):
 class Document(JsonRenderPlugin):
     """`/schema/openapi.json`."""
 
+    def __init__(self, catalogue: Catalogue) -> None:
+        super().__init__(media_type=MediaType.JSON)
+        self._catalogue = catalogue
+
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
         """The completed document as JSON."""
-        return self.render_json(request, complete(openapi_schema))
+        document = complete(openapi_schema)
+        describe(self._catalogue, document)
+        return self.render_json(request, document)
 
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +120,7 @@ def _as_problem(response: Response[Any]) -> Response[Any]:
     return response
 
 
-def config() -> OpenAPIConfig:
+def config(catalogue: Catalogue) -> OpenAPIConfig:
     """The document's head and where it is served; new for each application."""
     return OpenAPIConfig(
         title="API",
@@ -127,7 +135,7 @@ def config() -> OpenAPIConfig:
                 KEY: SecurityScheme(type="http", scheme="bearer", description="API key")
             }
         ),
-        render_plugins=[Document(media_type=MediaType.JSON)],
+        render_plugins=[Document(catalogue)],
         openapi_router=Router(
             "/schema",
             route_handlers=[],

@@ -44,6 +44,7 @@ class Database:
         self._write = async_sessionmaker(self.writer, expire_on_commit=False)
         self._read = async_sessionmaker(self.reader, expire_on_commit=False)
         self.on_commit: list[Woken] = []
+        self.session_info: dict[str, Any] = {}  # what every session of `transaction()` carries
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[AsyncSession]:
@@ -53,6 +54,7 @@ class Database:
         `on_commit` get the destinations that `publish` wrote to, after the COMMIT.
         """
         async with self._write() as session:
+            session.info.update(self.session_info)
             session.info[IN_TRANSACTION] = True
             async with session.begin():
                 yield session

@@ -23,6 +23,6 @@ class HttpMetrics:
         )
         self.unregistered_events = Counter(
             "events_unregistered",
-            "Events taken over HTTP whose type is not in the catalogue",
+            "Events published whose type is not in the catalogue",
             registry=registry,
         )

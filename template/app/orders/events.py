@@ -5,10 +5,10 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from app.api.catalogue import EventType
 from app.observe.tracing import current_traceparent
 from app.orders.money import MoneyText, show
 from app.orders.tables import Order
+from app.outbox.catalogue import EventType
 from app.outbox.event import Event
 
 
@@ -44,11 +44,8 @@ ORDER_PAID = EventType(
 )
 
 
-def event_of(event_type: EventType, order: Order) -> Event:
+def event_of(event_type: EventType[OrderView], order: Order) -> Event:
     """The event that tells the present state of an order."""
-    return Event(
-        type=event_type.name,
-        data=OrderView.of(order),
-        tenant=order.tenant,
-        traceparent=current_traceparent(),
+    return event_type.event(
+        OrderView.of(order), tenant=order.tenant, traceparent=current_traceparent()
     )

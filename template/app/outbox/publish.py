@@ -6,7 +6,8 @@
 
 Invariant: publish writes through the session and never commits, so the business row, the event and
 every message it owes are stored together or not at all. Destinations come from `subscriptions`;
-whether an endpoint is enabled is looked at when the message is claimed, not here.
+whether an endpoint is enabled is looked at when the message is claimed, not here. Registered types
+are checked against the catalogue that the transaction carries.
 """
 
 from collections import Counter
@@ -22,14 +23,17 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db.dialect import sqlite_text
 from app.db.engine import DESTINATIONS, IN_TRANSACTION
-from app.errors import AppError
+from app.errors import AppError, BadRequest, TooLarge
 from app.ids import uuid7
+from app.outbox.catalogue import Catalogue
 from app.outbox.event import BODY_LIMIT_BYTES, Event, Published, encode_body, utc_time
 from app.outbox.statements_publish import MESSAGES_SQLITE, PUBLISH_POSTGRESQL
 from app.outbox.subscriptions import candidates
 from app.outbox.tables import events
 
-__all__ = ["Event", "OutsideTransaction", "Published", "publish", "publish_all"]
+CATALOGUE = "app.catalogue"  # key of `session.info`; set by wiring for every transaction
+
+__all__ = ["CATALOGUE", "Event", "OutsideTransaction", "Published", "publish", "publish_all"]
 
 
 class OutsideTransaction(AppError):
@@ -70,7 +74,7 @@ async def publish_all(
         )
     if not batch:
         return []
-    rows = [_row(event, limit_bytes) for event in batch]
+    rows = _rows(batch, session.info.get(CATALOGUE, Catalogue()), limit_bytes)
     if session.get_bind().dialect.name == "postgresql":
         owed = await _store_postgresql(session, rows)
     else:
@@ -78,6 +82,18 @@ async def publish_all(
     session.info.setdefault(DESTINATIONS, set()).update(destination for _, destination in owed)
     counts = Counter(event_id for event_id, _ in owed)
     return [Published(row.id, counts[row.id]) for row in rows]
+
+
+def _rows(batch: Sequence[Event], catalogue: Catalogue, limit: int) -> list[_Row]:
+    rows = []
+    for index, event in enumerate(batch):
+        try:
+            rows.append(_row(event, limit))
+            catalogue.check(event.type, event.data)
+        except (BadRequest, TooLarge) as error:
+            where = f"events[{index}]." if len(batch) > 1 else ""
+            raise type(error)(f"{where}{error.message}", hint=error.hint) from None
+    return rows
 
 
 def _row(event: Event, limit: int) -> _Row:

@@ -2,29 +2,15 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
 import msgspec
-import pytest
-from msgspec import Meta, Struct
 from sqlalchemy import select
 
-from app.api.catalogue import Catalogue, EventType
 from app.config import Settings
-from app.errors import BadRequest
 from app.outbox.message import webhook_destination
 from app.outbox.tables import events, outbox_messages
 from tests.conftest import settings_for
 from tests.support.site import Site, opened
-
-
-class Thing(Struct, frozen=True):
-    """The data of a registered type."""
-
-    number: Annotated[int, Meta(ge=1)]
-
-
-THING = EventType("some.thing", Thing, Thing(number=1), "Something happened.")
 
 
 async def test_an_event_is_stored_with_a_message_for_each_subscribed_endpoint(site: Site):
@@ -112,24 +98,6 @@ async def test_an_unregistered_type_is_refused_when_registered_ones_are_required
         assert answer.status_code == 400
         assert "a.b" in answer.json()["detail"]
         assert await site.count(events) == 0
-
-
-def test_the_catalogue_checks_the_data_of_a_registered_type():
-    """By the type's Struct; the error names type, field and rule."""
-    catalogue = Catalogue.of([THING])
-    assert catalogue.check("some.thing", {"number": 1}, required=True)
-    assert not catalogue.check("other.thing", {}, required=False)
-    for data in ({"number": 0}, {"number": "1"}, {}, None, []):
-        with pytest.raises(BadRequest, match=r"data of some\.thing"):
-            catalogue.check("some.thing", data, required=False)
-
-
-def test_the_catalogue_has_schema_and_example_of_each_type():
-    """The example fits its own schema."""
-    assert THING.schema()["$defs"]["Thing"]["required"] == ["number"]
-    assert Catalogue.of([THING]).check(
-        THING.name, msgspec.to_builtins(THING.example), required=True
-    )
 
 
 async def test_the_trace_of_the_request_travels_on_the_event(site: Site):
