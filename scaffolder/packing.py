@@ -34,7 +34,8 @@ class TemplateFile:
 
 def read_tree(root: Path) -> tuple[TemplateFile, ...]:
     """Return what belongs to the template in a source tree, sorted, without local litter."""
-    found = [root / "copier.yml", *_walk(root / "template", root)]
+    # The changelog travels along: an upgrade tells from it what each release changes.
+    found = [root / "copier.yml", *root.glob("CHANGELOG.md"), *_walk(root / "template", root)]
     files = [
         TemplateFile(
             path=path.relative_to(root).as_posix(),
