@@ -5,17 +5,14 @@ Revises: ${down_revision | comma,n}
 
 import sqlalchemy as sa
 from alembic import op
-${imports if imports else ""}
 
-revision = ${repr(up_revision)}
-down_revision = ${repr(down_revision)}
+revision = "${up_revision}"
+down_revision = ${f'"{down_revision}"' if isinstance(down_revision, str) else repr(down_revision)}
 
 
 def upgrade() -> None:
     """Forward; safe while the application runs (PostgreSQL: indexes CONCURRENTLY)."""
-    ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
     """Back."""
-    ${downgrades if downgrades else "pass"}

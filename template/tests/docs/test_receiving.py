@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ def _script() -> Any:
 
 
 @pytest.fixture(params=["receiver.py", "snippet"])
-def receiver(request: pytest.FixtureRequest, tmp_path: Path) -> SimpleNamespace:
+def receiver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SimpleNamespace]:
     """Either receiver with its database, its work replaced by one that remembers or fails."""
     script = _script()
     done: list[dict[str, Any]] = []
@@ -55,7 +55,8 @@ def receiver(request: pytest.FixtureRequest, tmp_path: Path) -> SimpleNamespace:
         exec(code, names)
         receive = names["receive"]
     db = script.open_database(tmp_path / "data" / "seen.db")
-    return SimpleNamespace(receive=receive, db=db, done=done, fails=fails, secret=new_secret())
+    yield SimpleNamespace(receive=receive, db=db, done=done, fails=fails, secret=new_secret())
+    db.close()
 
 
 def _signed(
