@@ -15,8 +15,6 @@ from app.db.engine import Database
 
 KEEPALIVE_SECONDS = 10
 CONNECT_SECONDS = 10.0
-_SQLALCHEMY_ONLY = ("prepared_statement_cache_size", "prepared_statement_name_func")
-
 # Each statement here goes by an index, whatever the statistics of a young or busy table may say.
 _SESSION = """SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
  set_config('application_name', $1, false),
@@ -31,8 +29,10 @@ async def connect(database: Database, name: str, limit_seconds: float) -> asyncp
     """A connection of its own to the application's database, with the limits set."""
     engine = database.writer
     _, arguments = engine.dialect.create_connect_args(engine.url)
-    for key in _SQLALCHEMY_ONLY:
-        arguments.pop(key, None)
+    arguments.pop("prepared_statement_name_func", None)  # these two are SQLAlchemy's own
+    cached = arguments.pop("prepared_statement_cache_size", None)
+    if cached is not None:
+        arguments["statement_cache_size"] = int(cached)  # 0 behind a pooler of transactions
     connection = await asyncpg.connect(**arguments, timeout=CONNECT_SECONDS)
     try:
         milliseconds, keepalive = str(int(limit_seconds * 1000)), str(KEEPALIVE_SECONDS)

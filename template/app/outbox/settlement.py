@@ -7,7 +7,9 @@ back every other outcome of its batch: NUL goes, halves of surrogates go, sizes 
 from typing import NamedTuple, assert_never
 from uuid import UUID
 
-from app.outbox.message import Deferred, Delivered, Failed, Response
+from msgspec import structs
+
+from app.outbox.message import Deferred, Delivered, ErrorKind, Failed, Outcome, Response
 from app.outbox.policy import GiveBack, Park, RetryIn, Sent
 from app.outbox.store import Settlement
 
@@ -48,7 +50,7 @@ def row_of(settlement: Settlement) -> Row:
         claim.message_id, claim.token, verb, seconds, reason, error,
         claim.attempt, claim.event_id, claim.type, claim.destination,
         result.started_seconds_ago, result.duration_seconds * 1000.0,
-        outcome, response.status_code or None, kind, response.head or None, response.body or None,
+        outcome, _status(response), kind, response.head or None, response.body or None,
     )  # fmt: skip
 
 
@@ -80,9 +82,28 @@ def _log(settlement: Settlement) -> tuple[str | None, str | None, str | None, Re
             assert_never(settlement.result.outcome)
 
 
+def _status(response: Response) -> int | None:
+    return response.status_code if 0 < response.status_code < 1000 else None
+
+
+def without_answer(settlement: Settlement) -> Settlement:
+    """The same transition, with nothing of what the deliverer said: stored when that can't be."""
+    result, outcome = settlement.result, settlement.result.outcome
+    match outcome:
+        case Delivered():
+            plain: Outcome = Delivered()
+        case Failed():
+            plain = Failed(ErrorKind.INTERNAL, "the answer could not be stored")
+        case Deferred():
+            plain = Deferred("the reason could not be stored")
+        case _:
+            assert_never(outcome)
+    return Settlement(structs.replace(result, outcome=plain), settlement.transition)
+
+
 def storable(text: str) -> str:
     """The text without what a database text can't hold, cut to the column's length."""
-    clean = text.replace("\x00", "").encode(errors="replace").decode()
+    clean = str(text).replace("\x00", "").encode(errors="replace").decode()
     return clean[:ERROR_LENGTH]
 
 

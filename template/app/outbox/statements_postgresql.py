@@ -12,8 +12,6 @@ from app.outbox.policy import LONE_LOSSES
 from app.outbox.statements import LONE_BACKOFF_SECONDS, LOST_ERROR, scan
 from app.outbox.tables import DUE, SUSPECT
 
-ROWS_AT_MOST = 1000  # a literal, so that the planner never expects the whole backlog
-
 # A row whose lease ran out is not claimed but reclaimed: its attempt is logged as lost, and it
 # becomes a suspect, which is claimed alone from now on (losses > 0 is another index).
 _TAKE = f"""
@@ -59,9 +57,7 @@ CLAIM = f"""WITH picked AS (
     WHERE {DUE} AND destination = w.destination AND available_at <= {{now}}
       AND available_at >= coalesce(w.floor, '-infinity') AND {_FREE}
     ORDER BY available_at, id LIMIT w.slots FOR UPDATE SKIP LOCKED
-  ) m LIMIT {ROWS_AT_MOST}{_TAKE}""".format(
-    token="$4", lease="$5", now="coalesce($6::timestamptz, now())"
-)
+  ) m LIMIT $7{_TAKE}""".format(token="$4", lease="$5", now="coalesce($6::timestamptz, now())")
 
 CLAIM_LONE = f"""WITH picked AS (
   SELECT m.id, {_LOST}

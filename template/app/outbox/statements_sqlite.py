@@ -39,7 +39,7 @@ CLAIM = text(
   JOIN outbox_messages o ON o.id IN (
     SELECT id FROM outbox_messages
     WHERE {DUE} AND destination = d.value AND available_at <= {NOW} AND {_FREE}
-    ORDER BY available_at, id LIMIT :slots)"""
+    ORDER BY available_at, id LIMIT :slots) LIMIT :left"""
     )
 )
 

@@ -65,7 +65,9 @@ class Due(Struct, frozen=True):
 class Backend(Protocol):
     """What each database does in its own way."""
 
-    async def claim(self, wanted: Sequence[Wanted], now: datetime | None) -> Claimed: ...
+    async def claim(
+        self, wanted: Sequence[Wanted], limit: int, now: datetime | None
+    ) -> Claimed: ...
     async def claim_lone(self, now: datetime | None) -> Claimed: ...
     async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]: ...
     async def extend(self, claims: Sequence[Claim], now: datetime | None) -> set[UUID]: ...
@@ -81,11 +83,17 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._backend = _backend(database)
 
-    async def claim(self, wanted: Sequence[Wanted], now: datetime | None = None) -> Claimed:
-        """Take due messages, at most `slots` of each destination. A live lease is never taken."""
+    async def claim(
+        self, wanted: Sequence[Wanted], now: datetime | None = None, limit: int | None = None
+    ) -> Claimed:
+        """Take due messages, at most `slots` of each destination and `limit` in all.
+
+        The first destinations come first when the limit cuts. A live lease is never taken.
+        """
         if not wanted:
             return Claimed([], [], {})
-        return await self._backend.claim(wanted, now)
+        most = sum(each.slots for each in wanted) if limit is None else limit
+        return await self._backend.claim(wanted, most, now)
 
     async def claim_lone(self, now: datetime | None = None) -> Claimed:
         """Take one message of those whose earlier claim was lost."""

@@ -27,13 +27,13 @@ class PostgresqlBackend:
         self._settles = Link(database, "relay settles")
         self._upkeep = Link(database, "relay upkeep")
 
-    async def claim(self, wanted: Sequence[Wanted], now: datetime | None) -> Claimed:
+    async def claim(self, wanted: Sequence[Wanted], limit: int, now: datetime | None) -> Claimed:
         """One statement for all destinations."""
         token, before = uuid4(), time.monotonic()
         destinations = [w.destination for w in wanted]
         slots, floors = [w.slots for w in wanted], [w.floor for w in wanted]
         rows = await self._claims.fetch(
-            sql.CLAIM, destinations, slots, floors, token, self._lease, now
+            sql.CLAIM, destinations, slots, floors, token, self._lease, now, limit
         )
         return claimed(rows, token, before, lone=False)
 

@@ -32,7 +32,7 @@ class SqliteBackend:
         self._database = database
         self._lease = f"+{database.settings.lease_seconds:.3f} seconds"
 
-    async def claim(self, wanted: Sequence[Wanted], now: datetime | None) -> Claimed:
+    async def claim(self, wanted: Sequence[Wanted], limit: int, now: datetime | None) -> Claimed:
         """One statement for each number of slots."""
         token, before = uuid4(), time.monotonic()
         groups: defaultdict[int, list[str]] = defaultdict(list)
@@ -42,7 +42,8 @@ class SqliteBackend:
         ids: list[str] = []
         async with self._database.writer.begin() as connection:
             for slots, destinations in groups.items():
-                chosen = {"destinations": _json(destinations), "slots": slots}
+                left = limit - len(ids)
+                chosen = {"destinations": _json(destinations), "slots": slots, "left": left}
                 ids += (await connection.execute(sql.CLAIM, values | chosen)).scalars()
             return await self._taken(connection, ids, token, before, now, lone=False)
 

@@ -59,17 +59,17 @@ class Claiming:
         while not self.stopping.is_set():
             now = time.monotonic()
             next_due = self._lanes.wake_due(now)
-            wanted = self._lanes.plan(now, len(self._leases))
-            if not wanted:
+            plan = self._lanes.plan(now, len(self._leases))
+            if not plan.wanted:
                 await self._changed(None if next_due is None else next_due - now)
                 continue
             self._active += 1
             try:
-                found = await self._store.claim(wanted)
-                self._leases.hold(self._lanes.add(wanted, found, time.monotonic()))
+                found = await self._store.claim(plan.wanted, limit=plan.limit)
+                self._leases.hold(self._lanes.add(plan, found, time.monotonic()))
                 self.note(found, "shared")
             except Exception as error:
-                self._lanes.put_back(wanted)
+                self._lanes.put_back(plan)
                 await self._survive("claim", error)
             finally:
                 self._active -= 1

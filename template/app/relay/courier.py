@@ -61,10 +61,16 @@ class Courier:
         policy: RetryPolicy = DEFAULT_POLICY
         try:
             policy = self._deliverers[kind].policy(claim.destination)
-        except Exception:
+        except Exception:  # what was delivered stays delivered
             self._metrics.errors.labels("deliverer").inc()
             logger.exception("policy raised", kind=kind, message_id=str(claim.message_id))
-        return Ended(outcome, next_step(outcome, claim, policy, self._random))
+        try:
+            return Ended(outcome, next_step(outcome, claim, policy, self._random))
+        except Exception:
+            self._metrics.errors.labels("deliverer").inc()
+            logger.exception("no outcome", kind=kind, message_id=str(claim.message_id))
+        failed = Failed(ErrorKind.INTERNAL, "the deliverer's answer or policy is none")
+        return Ended(failed, next_step(failed, claim, DEFAULT_POLICY, self._random))
 
     def _unknown(self, claim: Claim, kind: str) -> Ended:
         self._metrics.errors.labels("unknown_kind").inc()

@@ -4,7 +4,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from msgspec import Struct
+
 from app.outbox.message import Claim
+from app.outbox.store import Wanted
 
 AHEAD_SECONDS = 0.05  # how much work may wait in memory
 WINDOW_SECONDS = 0.005  # over which the speed of a destination is measured
@@ -57,3 +60,10 @@ class Lane:
     def held(self) -> int:
         """How many claims of this destination are in memory."""
         return self.in_flight + len(self.waiting)
+
+
+class Plan(Struct, frozen=True):
+    """What to ask for, and how many messages at most in all."""
+
+    wanted: list[Wanted]
+    limit: int

@@ -10,14 +10,16 @@ neither leases nor senders that others could use; a destination with nothing in 
 
 import asyncio
 import heapq
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable
 
 from app.outbox.store import Claimed, Wanted
-from app.relay.lane import Held, Lane, Speed
+from app.relay.lane import Held, Lane, Plan, Speed
+from app.relay.turns import Turns
 
 LATE_SECONDS = 0.002  # look this much after a due time, whose fraction the database may round
 UNSETTLED_BATCHES = 4  # held in all, outcomes that wait to be written included
+OVERASKING = 4  # times the room
 
 
 class Lanes:
@@ -28,12 +30,11 @@ class Lanes:
         self._limit = min(per_destination, concurrency)
         self._batch = batch
         self._lanes: dict[str, Lane] = {}
-        self._hungry: OrderedDict[str, None] = OrderedDict()  # may have due messages; in turn
+        self._turns = Turns()
         self._ready: deque[Lane] = deque()  # may start one now
         self._due: list[tuple[float, str]] = []
         self._speed = Speed(0.0)
         self._held = 0
-        self._fresh = False  # a destination that was quiet has been woken
         self._short = False  # the last plan ended because the relay was full
         self.changed = asyncio.Event()  # there may be something to claim
         self._idle: list[asyncio.Future[None]] = []  # senders that wait for a message
@@ -46,17 +47,13 @@ class Lanes:
     @property
     def hungry(self) -> bool:
         """Whether a destination may have messages that are not claimed yet."""
-        return bool(self._hungry)
+        return bool(self._turns)
 
     def wake(self, destinations: Iterable[str]) -> None:
-        """Something may be due there. A destination that was quiet goes to the front."""
+        """Something may be due there."""
         for destination in destinations:
-            if destination not in self._hungry:
-                self._hungry[destination] = None
-                lane = self._lanes.get(destination)
-                if lane is None or not lane.held:
-                    self._fresh = True
-                    self._hungry.move_to_end(destination, last=False)
+            lane = self._lanes.get(destination)
+            self._turns.join(destination, quiet=lane is None or not lane.held)
         self.changed.set()
 
     def wake_at(self, moment: float, destination: str) -> None:
@@ -73,42 +70,47 @@ class Lanes:
         """Once per poll: forget idle destinations, and floors, below which may be late commits."""
         for lane in list(self._lanes.values()):
             lane.floor = None
-            if not lane.held and lane.destination not in self._hungry:
+            if not lane.held and lane.destination not in self._turns:
                 del self._lanes[lane.destination]
 
-    def plan(self, now: float, unsettled: int = 0) -> list[Wanted]:
-        """What to claim now. Asks each hungry destination that has room, in turn.
+    def plan(self, now: float, unsettled: int = 0) -> Plan:
+        """What to claim now: from each destination that has room, in turn.
 
-        `unsettled`: all claims of this relay that are not settled; bounded, so that a database that
-        is slow to settle is not asked for ever more claims.
+        More is asked than there is room for, because most have less than asked. `unsettled`: all
+        claims of this relay that are not settled; bounded, so that a database that is slow to
+        settle is not asked for ever more claims.
         """
         self.changed.clear()
         ahead = self._speed.ahead(now, 2 * self._batch)
         room = self._concurrency + ahead - self._held
         self._short = room <= ahead // 2
-        if self._short and not (self._fresh and room > 0):
-            return []  # many small claims would cost more than waiting for room
-        self._fresh = False
+        if self._short and not (self._turns.quiet and room > 0):
+            return Plan([], 0)  # many small claims cost more than waiting for room
         settling = self._concurrency + UNSETTLED_BATCHES * self._batch - unsettled
-        room = min(room, self._batch, settling)
+        limit = max(0, min(room, self._batch, settling))
         wanted: list[Wanted] = []
-        for destination in list(self._hungry):
-            if room <= 0:
+        asked = 0
+        for destination in self._turns:
+            if asked >= OVERASKING * limit:
+                self._short = True
                 break
-            lane = self._lanes.get(destination)
-            slots, floor = self._limit, None
-            if lane is not None:
-                lane.ahead = lane.speed.ahead(now, 2 * self._batch)
-                slots, floor = self._limit + lane.ahead - lane.held, lane.floor
-            if slots > 0:
-                slots = min(slots, room)
-                room -= slots
-                wanted.append(Wanted(destination, slots, floor))
-                del self._hungry[destination]
-        self._short = room <= 0 and bool(self._hungry)
-        return wanted
+            each = self._wanted(destination, limit, now)
+            if each is not None:
+                asked += each.slots
+                wanted.append(each)
+        for each in wanted:
+            self._turns.leave(each.destination)
+        return Plan(wanted, limit)
 
-    def add(self, wanted: list[Wanted], claimed: Claimed, now: float) -> list[Held]:
+    def _wanted(self, destination: str, limit: int, now: float) -> Wanted | None:
+        lane = self._lanes.get(destination)
+        if lane is None:
+            return Wanted(destination, min(self._limit, limit))
+        lane.ahead = lane.speed.ahead(now, 2 * self._batch)
+        slots = min(self._limit + lane.ahead - lane.held, limit)
+        return Wanted(destination, slots, lane.floor) if slots > 0 else None
+
+    def add(self, plan: Plan, claimed: Claimed, now: float) -> list[Held]:
         """Take in what a claim brought. A destination that gave all it was asked may have more."""
         added = [Held(claim, claim.claimed_at) for claim in claimed.claims]
         counts: dict[str, int] = {}
@@ -124,23 +126,29 @@ class Lanes:
         for reclaimed in claimed.reclaimed:
             counts[reclaimed.destination] = counts.get(reclaimed.destination, 0) + 1
         self._held += len(added)
-        self._note_full(wanted, counts, claimed)
+        self._rejoin(plan, counts, claimed)
         self._wake_senders(len(added))
         return added
 
-    def _note_full(self, wanted: list[Wanted], counts: dict[str, int], claimed: Claimed) -> None:
-        for each in wanted:
-            full = counts.get(each.destination, 0) >= each.slots
+    def _rejoin(self, plan: Plan, counts: dict[str, int], claimed: Claimed) -> None:
+        """Who gave all that was asked may have more; so may all, if the limit cut the claim."""
+        cut = sum(counts.values()) >= plan.limit
+        for each in reversed(plan.wanted):
+            count = counts.get(each.destination, 0)
+            full = count >= each.slots
             if full:
-                self._hungry[each.destination] = None  # at the end: the others come first
-                self.changed.set()
+                self._turns.join(each.destination, quiet=False)
+            elif cut:
+                self._turns.rejoin_first(each.destination)
             lane = self._lanes.get(each.destination)
             if lane is not None:
                 lane.floor = claimed.floors.get(each.destination) if full else None
+        if self._turns:
+            self.changed.set()
 
-    def put_back(self, wanted: list[Wanted]) -> None:
+    def put_back(self, plan: Plan) -> None:
         """The claim failed: ask again."""
-        self.wake(each.destination for each in wanted)
+        self.wake(each.destination for each in plan.wanted)
 
     async def take(self) -> Held:
         """The next message to send, waited for; its slot is taken until `done`."""
@@ -172,7 +180,7 @@ class Lanes:
         waiting = len(lane.waiting)
         if waiting and lane.in_flight == self._limit - 1:
             self._make_ready(lane)  # whoever called `done` takes next
-        if self._short or (2 * waiting <= lane.ahead and lane.destination in self._hungry):
+        if self._short or (2 * waiting <= lane.ahead and lane.destination in self._turns):
             self.changed.set()
 
     def _make_ready(self, lane: Lane) -> None:

@@ -27,14 +27,12 @@ from app.relay.lane import Held
 from app.relay.lanes import Lanes
 from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
-from app.relay.sending import Sending, until
+from app.relay.sending import Loop, Sending, cancel, until
 from app.relay.settler import Settler
 from app.relay.upkeep import Upkeep
 from app.relay.wakeup import Listener
 
 SETTLE_SECONDS = 5.0  # after the drain budget, to write what came of it
-
-Loop = asyncio.Task[None]
 
 logger = structlog.get_logger("app.relay")
 
@@ -102,18 +100,25 @@ class Relay:
         self._claiming.look.set()
 
     async def run(self) -> Counts:
-        """Relay until `stop`."""
+        """Relay until `stop`. Raises only if a loop ends by a fault in this program itself."""
         self._database.on_commit.append(self.wake)
         finders, helpers, senders = self._start()
+        loops = [*finders, *helpers, *senders]
+        told = asyncio.create_task(self._claiming.stopping.wait())
         try:
-            await self._claiming.stopping.wait()
+            await asyncio.wait([told, *loops], return_when=asyncio.FIRST_COMPLETED)
+            broken = [loop for loop in loops if loop.done()]
+            self.stop()
             await self._let_end(finders)
-            await _cancel(senders)
-            await _cancel(helpers)
+            await cancel(senders)
+            await cancel(helpers)
             await self._settle_the_rest()
+            for loop in broken:
+                loop.result()  # better no relay than half of one
         finally:
             self._database.on_commit.remove(self.wake)
-            await _cancel([*finders, *helpers, *senders])
+            told.cancel()
+            await cancel(loops)
             await self._store.close()
         return self.counts
 
@@ -172,11 +177,12 @@ class Relay:
 
     async def _let_end(self, finders: list[Loop]) -> None:
         """No new claims, what was not started is given back, what is in flight may end."""
-        await asyncio.wait(finders, timeout=self._settings.shutdown_seconds)
+        budget = self._settings.shutdown_seconds
+        deadline = asyncio.get_running_loop().time() + budget
+        await asyncio.wait(finders, timeout=budget / 4)
         await self._sending.release(self._lanes.withdraw())
-        await until(
-            lambda: not (self._lanes.held or self._claiming.busy), self._settings.shutdown_seconds
-        )
+        left = deadline - asyncio.get_running_loop().time()
+        await until(lambda: not (self._lanes.held or self._claiming.busy), left)
 
     async def _settle_the_rest(self) -> None:
         try:
@@ -190,9 +196,3 @@ class Relay:
     def _due_in(self, destination: str, seconds: float) -> None:
         if seconds <= 2 * self._settings.poll_seconds:  # the poll sees what is due later
             self._claiming.due_in(destination, seconds)
-
-
-async def _cancel(loops: list[Loop]) -> None:
-    for loop in loops:
-        loop.cancel()
-    await asyncio.gather(*loops, return_exceptions=True)

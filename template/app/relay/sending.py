@@ -21,6 +21,8 @@ BURST = 32  # messages that a sender may end without the event loop getting its 
 CHECK_SECONDS = 0.01
 CHECKS = 3
 
+Loop = asyncio.Task[None]
+
 logger = structlog.get_logger("app.relay")
 
 
@@ -78,3 +80,10 @@ async def until(condition: Callable[[], bool], seconds: float) -> bool:
         held = held + 1 if condition() else 0
         await asyncio.sleep(CHECK_SECONDS)
     return True
+
+
+async def cancel(loops: list[Loop]) -> None:
+    """Cancel tasks and wait until they have ended; how they ended is not asked."""
+    for loop in loops:
+        loop.cancel()
+    await asyncio.gather(*loops, return_exceptions=True)

@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+import asyncpg
 import structlog
 from msgspec import Struct
+from sqlalchemy.exc import InterfaceError, ProgrammingError
 
 from app.outbox.message import Deferred, Delivered, Failed, Result
 from app.outbox.policy import GiveBack, Park, RetryIn, Sent
+from app.outbox.settlement import without_answer
 from app.outbox.store import Settlement, Store
 from app.relay.courier import Ended
 from app.relay.lane import Held
@@ -24,6 +27,10 @@ from app.relay.metrics import RelayMetrics
 
 GATHER_SECONDS = 0.01
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 2.0
+# What a driver raises for a value that it can't send, alone in its batch.
+UNSTORABLE = (
+    TypeError, ValueError, AttributeError, asyncpg.DataError, InterfaceError, ProgrammingError,
+)  # fmt: skip
 
 logger = structlog.get_logger("app.relay")
 
@@ -51,6 +58,7 @@ class Settler:
         self._store, self._leases, self._metrics = store, leases, metrics
         self._batch = self._size = batch
         self._repeated: set[Held] = set()
+        self._unstorable: set[Held] = set()
         self._due_in = due_in
         self._waiting: list[Finished] = []
         self._some, self._full = asyncio.Event(), asyncio.Event()
@@ -87,6 +95,8 @@ class Settler:
                 await self._write(batch, now)
             except Exception as error:
                 self._try_again(batch)
+                if len(batch) == 1 and isinstance(error, UNSTORABLE):
+                    self._unstorable.add(batch[0].held)
                 self._metrics.errors.labels("settle").inc()
                 logger.warning("settle failed, will be repeated", error=repr(error)[:300])
                 await asyncio.sleep(pause)
@@ -107,13 +117,15 @@ class Settler:
 
     async def _write(self, batch: Sequence[Finished], now: datetime | None) -> None:
         clock = time.monotonic()
-        written = await self._store.settle([_settlement(f, clock) for f in batch], now)
+        settlements = [self._settlement(finished, clock) for finished in batch]
+        written = await self._store.settle(settlements, now)
         missing = [f.held for f in batch if f.held.claim.message_id not in written]
         asked = [held.claim for held in missing if held in self._repeated]
         # A settle whose answer was lost with the connection did write: then the log has its line.
         written |= await self._store.settled_before(asked)
         self._leases.drop(f.held for f in batch)
         self._repeated.difference_update(f.held for f in batch)
+        self._unstorable.difference_update(f.held for f in batch)
         for finished in batch:
             self._count(finished, finished.held.claim.message_id in written)
 
@@ -145,8 +157,9 @@ class Settler:
             case Sent() | Park():
                 pass
 
-
-def _settlement(finished: Finished, clock: float) -> Settlement:
-    duration = finished.stopped - finished.started
-    result = Result(finished.held.claim, finished.ended.outcome, clock - finished.started, duration)
-    return Settlement(result, finished.ended.transition)
+    def _settlement(self, finished: Finished, clock: float) -> Settlement:
+        claim, (outcome, transition) = finished.held.claim, finished.ended
+        duration = finished.stopped - finished.started
+        result = Result(claim, outcome, clock - finished.started, duration)
+        settlement = Settlement(result, transition)
+        return without_answer(settlement) if finished.held in self._unstorable else settlement

@@ -83,7 +83,7 @@ async def test_a_claim_reads_only_what_it_takes(filled: Database, analysed: bool
             await connection.execute("ANALYZE")
         token = "00000000-0000-0000-0000-000000000001"
         ran = await explain(
-            connection, postgresql.CLAIM, [A, B], [100, 100], [None, None], token, 60.0, None
+            connection, postgresql.CLAIM, [A, B], [100, 100], [None, None], token, 60.0, None, 200
         )
     finally:
         await connection.close()
@@ -143,8 +143,8 @@ async def test_the_skip_scan_reads_one_entry_per_destination(filled: Database):
 async def test_sqlite_finds_rows_by_index(filled: Database, statement: str):
     """Every step over the messages is a SEARCH; none is a SCAN of the table."""
     values = {
-        "destinations": f'["{A}","{B}"]', "slots": 100, "token": "0" * 32, "now": "now",
-        "lease": "+60 seconds", "rows": "[]",
+        "destinations": f'["{A}","{B}"]', "slots": 100, "left": 100, "token": "0" * 32,
+        "now": "now", "lease": "+60 seconds", "rows": "[]",
     }  # fmt: skip
     clause = getattr(sqlite, statement)
     wanted = {name: values[name] for name in clause.compile().params}

@@ -8,7 +8,15 @@ from sqlalchemy import text
 
 from app.config import Settings
 from app.db.engine import Database
-from app.outbox.message import Claim, Deferred, Delivered, ErrorKind, Failed, Outcome
+from app.outbox.message import (
+    Claim,
+    Deferred,
+    Delivered,
+    ErrorKind,
+    Failed,
+    Outcome,
+    Response,
+)
 from app.outbox.messages import retry
 from app.outbox.store import Store, Wanted
 from app.relay.relay import Relay
@@ -383,3 +391,97 @@ async def test_a_database_error_is_survived(
         await eventually(lambda: len(failures) == 2 and relay.counts.delivered == 10)
     assert len(kind.seen) == 10
     assert relay.counts.lost == 0
+
+
+async def test_what_was_delivered_stays_delivered_when_the_policy_is_broken(
+    database: Database, make_relay: MakeRelay
+):
+    """Recording never turns a success into another attempt."""
+    await given_destination(database)
+    await given_events(database)
+
+    class NoPolicy(FakeKind):
+        def policy(self, destination: str):
+            raise KeyError(destination)
+
+    assert (await make_relay({"test": NoPolicy()}).run_once()).delivered == 1
+
+
+async def test_an_answer_that_is_no_outcome_fails_its_attempt(
+    database: Database, make_relay: MakeRelay
+):
+    """A fault of the deliverer, not of the relay."""
+    await given_destination(database)
+    await given_events(database)
+    assert (await make_relay({"test": FakeKind(lambda claim: None)}).run_once()).failed == 1
+
+
+async def test_an_outcome_that_no_database_can_hold_holds_back_no_other(
+    database: Database, make_relay: MakeRelay, monkeypatch
+):
+    """It is stored without what the deliverer said; the others of its batch are as they were."""
+    monkeypatch.setattr("app.relay.settler.FIRST_PAUSE_SECONDS", 0.001)
+    await given_destination(database)
+    await given_events(database, 6)
+    bad = (await message_rows(database))[2]["id"]
+
+    def answer(claim: Claim) -> Outcome:
+        body = "no bytes" if claim.message_id == bad else b"bytes"
+        if database.is_sqlite and claim.message_id == bad:
+            body = object()
+        return Failed(ErrorKind.STATUS, "answered 500", Response(500, b"", body))
+
+    async with asyncio.timeout(20):
+        counts = await make_relay({"test": FakeKind(answer)}).run_once()
+    assert (counts.failed, counts.lost) == (6, 0)
+    for attempt in await attempt_rows(database):
+        expected = None if attempt["message_id"] == bad else b"bytes"
+        assert attempt["response_body"] == expected
+
+
+async def test_a_relay_with_a_broken_loop_ends_and_says_why(
+    database: Database, make_relay: MakeRelay, monkeypatch
+):
+    """Better no relay than half of one: whoever runs it sees the fault and starts a new one."""
+    relay = make_relay({"test": FakeKind()})
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(relay._lanes, "plan", broken)
+    async with asyncio.timeout(10):
+        with pytest.raises(ZeroDivisionError):
+            await relay.run()
+
+
+async def test_poison_ends_parked_as_crashed_and_its_neighbours_are_delivered(
+    database: Database, make_relay: MakeRelay
+):
+    """A message that kills every relay that touches it; the innocent ones of its batch are lost
+    once with it, and then each is delivered alone.
+    """
+    await given_destination(database)
+    await given_events(database, 5)
+    poison = (await message_rows(database))[3]["id"]
+    now = await database_clock(database) + timedelta(seconds=1)
+
+    class Dies(BaseException):
+        """What the end of a process looks like from inside."""
+
+    class Deadly(FakeKind):
+        async def deliver(self, claim: Claim) -> Outcome:
+            if claim.message_id == poison:
+                raise Dies
+            return await super().deliver(claim)
+
+    kind, deaths = Deadly(), 0
+    for _ in range(10):
+        try:
+            await make_relay({"test": kind}).run_once(now)
+        except Dies:
+            deaths += 1
+        now += timedelta(seconds=90)
+    rows = {row["id"]: row for row in await message_rows(database)}
+    assert (rows[poison]["status"], rows[poison]["parked_reason"]) == ("parked", "crashed")
+    assert deaths == 4, "once in company, three times alone"
+    assert {row["status"] for i, row in rows.items() if i != poison} == {"sent"}
