@@ -1,0 +1,71 @@
+"""docs/events.md, made from the event types that the features register."""
+
+from typing import Any
+
+import msgspec
+
+from app import features
+from app.outbox.catalogue import EventType
+
+_HEAD = """\
+# Event types
+
+<!-- Made by `make docs` from the features' event types. Don't edit: a test compares. -->
+
+What receivers may build on. Fields are added, never changed or removed; what a receiver could not
+read any more is another type with another name. `GET /api/event-types` has the JSON Schemas.
+"""
+_NONE = "\nNo event type is registered yet. The README says how one is added.\n"
+
+
+def sections() -> dict[str, str]:
+    """The text about each feature's event types, by the feature's name."""
+    loaded = {feature.name: feature.event_types for feature in features.load()}
+    return {name: "".join(map(_section, types)) for name, types in loaded.items() if types}
+
+
+def page() -> str:
+    """The whole page."""
+    return _HEAD + ("".join(sections().values()) or _NONE)
+
+
+def template() -> str:
+    """The page from which each project gets the sections of the features that it has."""
+    found = sections()
+    blocks = [f"{{%- if {name} %}}\n{text}{{%- endif %}}" for name, text in found.items()]
+    none = f"{{%- if not ({' or '.join(found)}) %}}\n{_NONE}{{%- endif %}}"
+    return "\n".join([_HEAD.rstrip("\n"), *blocks, none, ""])
+
+
+def _section(event_type: EventType[Any]) -> str:
+    schema = event_type.schema()
+    described = schema["$defs"][event_type.data.__name__]
+    needed = described.get("required", [])
+    rows = [
+        f"| `{name}` | {_form(field)} | {'yes' if name in needed else 'no'} |"
+        for name, field in described["properties"].items()
+    ]
+    table = "\n".join(rows)
+    example = msgspec.json.format(msgspec.json.encode(event_type.example), indent=2).decode()
+    return f"""
+## {event_type.name}
+
+{event_type.description} Version {event_type.version} of its data:
+
+| field | form | always there |
+|---|---|---|
+{table}
+
+```json
+{example}
+```
+"""
+
+
+def _form(field: dict[str, Any]) -> str:
+    if "anyOf" in field:
+        return " or ".join(map(_form, field["anyOf"]))
+    if "$ref" in field:
+        return str(field["$ref"]).rpartition("/")[2]
+    words = (field.get("type"), field.get("format"))
+    return ", ".join(str(word) for word in words if word) or "anything"
