@@ -14,6 +14,7 @@ from app.cli import (
     parked,
     prune,
     relay,
+    replay,
     serve,
 )
 
@@ -41,5 +42,6 @@ commands.add_typer(messages.commands, name="messages")
 commands.command()(parked.parked)
 commands.command()(parked.retry)
 commands.command()(parked.dismiss)
+commands.command()(replay.replay)
 commands.add_typer(admin.commands, name="admin")
 commands.command()(prune.prune)

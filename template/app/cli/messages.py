@@ -57,7 +57,10 @@ async def _stats(tenant: str | None, *, as_json: bool) -> None:
 
 @commands.command()
 def erase(message_id: MessageId, yes: Yes = False) -> None:
-    """Replace the body of a message's event by a tombstone; it can't be undone."""
+    """Replace the body of a message's event by a tombstone; it can't be undone.
+
+    What was still to be sent of that event is parked as undeliverable.
+    """
     from app.cli.output import confirm
 
     settings = settings_of_command()
@@ -68,7 +71,7 @@ def erase(message_id: MessageId, yes: Yes = False) -> None:
 async def _erase(message_id: UUID, settings: Settings) -> None:
     from app.api.audit import audit
     from app.cli.output import note
-    from app.outbox.messages import erase as erase_body
+    from app.outbox.erasure import erase as erase_body
 
     async with open_database(settings) as database, database.transaction() as session:
         await erase_body(session, message_id)

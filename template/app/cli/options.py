@@ -23,6 +23,15 @@ Tenant = Annotated[
 OwnTenant = Annotated[str, typer.Option("--tenant", metavar="T", help="The tenant it belongs to.")]
 Reason = Annotated[ParkedReason | None, typer.Option(help="Only messages parked for this reason.")]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="At most this many.")]
+PerSecond = Annotated[
+    float | None, typer.Option(metavar="N", help="So many a second become due, not all at once.")
+]
+Since = Annotated[
+    str, typer.Option(metavar="TIME", help="Created at this time or later: 2026-01-31T12:00Z.")
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Created before this time. Without it: now.")
+]
 Cursor = Annotated[
     str | None, typer.Option(metavar="C", help="Go on after the page that gave this cursor.")
 ]

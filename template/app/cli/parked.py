@@ -1,7 +1,8 @@
 """`parked`, `retry`, `dismiss`: what waits for a person, and the two ways out of it.
 
 Invariant: each retry and dismissal is audited with `cli:<user>` in the transaction that makes it.
-Several ids are several transactions: one that fails leaves the others done, and is said.
+Several ids are several transactions: one that fails leaves the others done, and is said. A filter
+is several transactions too, each with its entry.
 """
 
 from typing import Annotated
@@ -9,7 +10,17 @@ from uuid import UUID
 
 import typer
 
-from app.cli.options import Cursor, DryRun, EndpointFilter, Json, Limit, Reason, Tenant, Type
+from app.cli.options import (
+    Cursor,
+    DryRun,
+    EndpointFilter,
+    Json,
+    Limit,
+    PerSecond,
+    Reason,
+    Tenant,
+    Type,
+)
 from app.cli.runtime import wait_for
 from app.errors import UsageError
 from app.outbox.message import Status
@@ -43,29 +54,29 @@ def retry(
     endpoint: EndpointFilter = None,
     reason: Reason = None,
     tenant: Tenant = None,
+    per_second: PerSecond = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Try parked messages again.
 
-    Each keeps its id and gets a whole new ladder; the count of its attempts goes on.
+    Each keeps its id and gets a whole new ladder; the count of its attempts goes on. Interrupted,
+    the same command goes on where it was.
     """
     from app.cli.people import retry_many, retry_matching
     from app.outbox.messages import MessageFilter
 
-    filtered = (event_type, endpoint, reason, tenant) != (None, None, None, None)
-    if bool(ids) == every or (ids and (filtered or dry_run)):
+    wanted = MessageFilter(type=event_type, endpoint_id=endpoint, tenant=tenant, reason=reason)
+    narrowed = dry_run or per_second is not None or wanted != MessageFilter()
+    if bool(ids) == every or (ids and narrowed):
         raise UsageError(
             "retry takes either ids, or --all with filters",
             hint="--all --dry-run says how many it would be",
         )
     if ids:
         wait_for(retry_many(ids, as_json=as_json))
-        return
-    wanted = MessageFilter(
-        status=Status.PARKED, type=event_type, endpoint_id=endpoint, tenant=tenant, reason=reason
-    )
-    wait_for(retry_matching(wanted, dry_run=dry_run, as_json=as_json))
+    else:
+        wait_for(retry_matching(wanted, per_second, dry_run=dry_run, as_json=as_json))
 
 
 def dismiss(

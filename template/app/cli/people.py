@@ -12,7 +12,8 @@ from app.cli.listing import SHOWN
 from app.cli.output import note, print_items, print_json
 from app.cli.runtime import actor, open_database, settings_of_command
 from app.errors import AppError
-from app.outbox.messages import Message, MessageFilter, retry_all
+from app.outbox.bulk_retry import retry_all
+from app.outbox.messages import Message, MessageFilter
 from app.outbox.messages import dismiss as dismiss_one
 from app.outbox.messages import retry as retry_one
 
@@ -60,16 +61,17 @@ async def _each(ids: Sequence[UUID], act: Act, done: str, *, as_json: bool) -> N
         raise typer.Exit(1)
 
 
-async def retry_matching(wanted: MessageFilter, *, dry_run: bool, as_json: bool) -> None:
-    """Retry all that match, in one transaction, or only count them."""
-    async with (
-        open_database(settings_of_command()) as database,
-        database.transaction() as session,
-    ):
-        report = await retry_all(session, wanted, dry_run)
-        if not dry_run:
-            detail = {"filter": to_builtins(wanted), "retried": report.retried}
-            await audit(session, actor(), "message.retry", "filter", **detail)
+async def retry_matching(
+    wanted: MessageFilter, per_second: float | None, *, dry_run: bool, as_json: bool
+) -> None:
+    """Retry all that match, in small transactions, or only count them."""
+
+    async def record(session: AsyncSession, count: int) -> None:
+        detail = {"filter": to_builtins(wanted), "retried": count}
+        await audit(session, actor(), "message.retry", "filter", **detail)
+
+    async with open_database(settings_of_command()) as database:
+        report = await retry_all(database, wanted, record, per_second=per_second, dry_run=dry_run)
     if as_json:
         print_json(report)
     elif dry_run:
@@ -77,4 +79,7 @@ async def retry_matching(wanted: MessageFilter, *, dry_run: bool, as_json: bool)
     else:
         print(f"retried {report.retried} of {report.matched}", flush=True)
     if not dry_run and report.retried < report.matched:
-        note("the others' endpoints are disabled or deleted: enable those, or dismiss these")
+        note(
+            "the others' endpoints are disabled or deleted, or their bodies were erased: "
+            "enable those, or dismiss these"
+        )

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,7 +52,7 @@ def running(project: Project, *arguments: object) -> Iterator[subprocess.Popen[s
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        print(*process.communicate(), file=sys.stderr)  # shown when the test has failed
 
 
 @contextmanager

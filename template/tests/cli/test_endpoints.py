@@ -50,39 +50,39 @@ def test_add_under_another_secret_key_is_refused(embedded: Project):
     assert len(embedded.json("endpoints", "list")["items"]) == 1
 
 
-def test_rotate_shows_a_new_secret_and_until_when_the_old_one_signs(project: Project):
+def test_rotate_shows_a_new_secret_and_until_when_the_old_one_signs(embedded: Project):
     """The id stays."""
-    made = project.json("endpoints", "add", URL, "--types", "*")
-    rotated = project.json("endpoints", "rotate", made["id"], "--overlap-seconds", 3600)
+    made = embedded.json("endpoints", "add", URL, "--types", "*")
+    rotated = embedded.json("endpoints", "rotate", made["id"], "--overlap-seconds", 3600)
     assert rotated["secret"].startswith("whsec_")
     assert rotated["secret"] != made["secret"]
     assert rotated["old_secret_until"]
 
 
-def test_disable_enable_delete_say_what_changed(project: Project):
+def test_disable_enable_delete_say_what_changed(embedded: Project):
     """And each is audited; delete asks."""
-    made = project.json("endpoints", "add", URL, "--types", "*")
-    done = project.run("endpoints", "disable", made["id"], "--reason", "moving")
+    made = embedded.json("endpoints", "add", URL, "--types", "*")
+    done = embedded.run("endpoints", "disable", made["id"], "--reason", "moving")
     assert (done.returncode, done.stdout) == (0, "")
     assert f"endpoint {made['id']} is disabled" in done.stderr
-    assert project.json("endpoints", "show", made["id"])["disabled_reason"] == "moving"
-    assert project.json("endpoints", "enable", made["id"])["status"] == "enabled"
-    assert_sentence(project.run("endpoints", "delete", made["id"]), 2, "--yes")
-    assert project.json("endpoints", "delete", made["id"], "--yes")["status"] == "deleted"
-    assert [action for _, action, _ in audited(project)] == [
+    assert embedded.json("endpoints", "show", made["id"])["disabled_reason"] == "moving"
+    assert embedded.json("endpoints", "enable", made["id"])["status"] == "enabled"
+    assert_sentence(embedded.run("endpoints", "delete", made["id"]), 2, "--yes")
+    assert embedded.json("endpoints", "delete", made["id"], "--yes")["status"] == "deleted"
+    assert [action for _, action, _ in audited(embedded)] == [
         "endpoint.create", "endpoint.disable", "endpoint.enable", "endpoint.delete",
     ]  # fmt: skip
 
 
-def test_test_sends_one_signed_ping_and_explains_the_answer(project: Project):
+def test_test_sends_one_signed_ping_and_explains_the_answer(embedded: Project):
     """Exit 0 when it was taken, 1 when not; the words name the status."""
     with receiver_in_thread() as receiver:
-        good = project.json("endpoints", "add", receiver.on("/good", Answer(204)), "--types", "*")
-        bad = project.json("endpoints", "add", receiver.on("/bad", Answer(404)), "--types", "*")
-        report = project.json("endpoints", "test", good["id"])
+        good = embedded.json("endpoints", "add", receiver.on("/good", Answer(204)), "--types", "*")
+        bad = embedded.json("endpoints", "add", receiver.on("/bad", Answer(404)), "--types", "*")
+        report = embedded.json("endpoints", "test", good["id"])
         assert (report["delivered"], report["status_code"]) == (True, 204)
         (request,) = receiver.wait_for(1)
         assert request.verify(good["secret"])["type"] == "endpoint.test"
-        done = project.run("endpoints", "test", bad["id"])
+        done = embedded.run("endpoints", "test", bad["id"])
         assert done.returncode == 1
         assert "404" in done.stdout

@@ -19,18 +19,18 @@ def test_create_prints_only_the_key_on_stdout(project: Project):
     assert audited(project)[0][1:] == ("key.create", item["id"])
 
 
-def test_a_tenant_of_the_empty_name_is_not_an_operator(project: Project):
+def test_a_tenant_of_the_empty_name_is_not_an_operator(embedded: Project):
     """'' is a tenant of its own."""
-    made = project.json("keys", "create", "--scope", "read", "--tenant", "")
+    made = embedded.json("keys", "create", "--scope", "read", "--tenant", "")
     assert set(made) == {"key", "id", "scope", "tenant"}
     assert made["tenant"] == ""
 
 
-def test_revoke_marks_the_key(project: Project):
+def test_revoke_marks_the_key(embedded: Project):
     """It stays listed as evidence."""
-    made = project.json("keys", "create", "--scope", "events:write")
-    project.ok("keys", "revoke", made["id"])
-    (item,) = project.json("keys", "list")["items"]
+    made = embedded.json("keys", "create", "--scope", "events:write")
+    embedded.ok("keys", "revoke", made["id"])
+    (item,) = embedded.json("keys", "list")["items"]
     assert item["revoked_at"] is not None
 
 

@@ -22,13 +22,13 @@ def test_list_prints_one_object_newest_first(project: Project):
     assert rest["next_cursor"] is None
 
 
-def test_list_filters(project: Project):
+def test_list_filters(embedded: Project):
     """By state, type pattern and tenant; '' is a tenant of its own."""
-    waiting, _ = pending(project, "order.created", "stock.low", tenant="acme")
-    (dead,) = parked(project, "order.created")
+    waiting, _ = pending(embedded, "order.created", "stock.low", tenant="acme")
+    (dead,) = parked(embedded, "order.created")
 
     def listed(*filters: str) -> list[str]:
-        return [item["id"] for item in project.json("messages", "list", *filters)["items"]]
+        return [item["id"] for item in embedded.json("messages", "list", *filters)["items"]]
 
     assert listed("--status", "parked") == [dead]
     assert listed("--type", "order.*", "--tenant", "acme") == [waiting]
@@ -44,13 +44,13 @@ def test_into_a_pipe_a_table_is_tab_separated(embedded: Project):
     assert line.split("\t")[:2] == [message, "order.created"]
 
 
-def test_show_adds_attempts_and_body(project: Project):
+def test_show_adds_attempts_and_body(embedded: Project):
     """JSON has them as fields, the other form as sections."""
-    (message,) = pending(project, "order.created", data={"total": "12.00"})
-    shown = project.json("messages", "show", message)
+    (message,) = pending(embedded, "order.created", data={"total": "12.00"})
+    shown = embedded.json("messages", "show", message)
     assert set(shown) == FIELDS | {"attempt_log", "body"}
     assert shown["body"]["data"] == {"total": "12.00"}
-    text = project.ok("messages", "show", message)
+    text = embedded.ok("messages", "show", message)
     assert '"total": "12.00"' in text
     assert message in text
 
@@ -77,15 +77,15 @@ def test_stats_counts_by_state(project: Project):
     assert 0 <= age < 60
 
 
-def test_erase_replaces_the_body_for_ever(project: Project):
+def test_erase_replaces_the_body_for_ever(embedded: Project):
     """A message that is over can lose its body; the act is audited, the body is not repeated."""
-    (message,) = parked(project, "order.created", data={"name": "Alice"})
-    assert_sentence(project.run("messages", "erase", message), 2, "--yes")
-    assert_sentence(project.run("messages", "erase", message, "--yes"), 1, "parked")
-    project.ok("dismiss", message, "--reason", "asked for by the person")
-    project.ok("messages", "erase", message, "--yes")
-    assert "Alice" not in project.ok("messages", "show", message, "--json")
-    assert audited(project)[-1][1:] == ("message.erase", message)
+    (message,) = parked(embedded, "order.created", data={"name": "Alice"})
+    assert_sentence(embedded.run("messages", "erase", message), 2, "--yes")
+    assert_sentence(embedded.run("messages", "erase", message, "--yes"), 1, "parked")
+    embedded.ok("dismiss", message, "--reason", "asked for by the person")
+    embedded.ok("messages", "erase", message, "--yes")
+    assert "Alice" not in embedded.ok("messages", "show", message, "--json")
+    assert audited(embedded)[-1][1:] == ("message.erase", message)
 
 
 def test_an_unknown_or_malformed_id_is_one_sentence(embedded: Project):

@@ -15,14 +15,14 @@ def status_of(project: Project, message: str) -> str:
     return project.json("messages", "show", message)["status"]
 
 
-def test_parked_lists_only_what_waits_for_a_person(project: Project):
+def test_parked_lists_only_what_waits_for_a_person(embedded: Project):
     """And filters by reason and type."""
-    pending(project, "order.created")
-    (gone,) = parked(project, "order.paid", reason=ParkedReason.GONE)
-    (rejected,) = parked(project, "stock.low")
-    assert [m["id"] for m in project.json("parked")["items"]] == [rejected, gone]
-    assert [m["id"] for m in project.json("parked", "--reason", "gone")["items"]] == [gone]
-    assert [m["id"] for m in project.json("parked", "--type", "stock.*")["items"]] == [rejected]
+    pending(embedded, "order.created")
+    (gone,) = parked(embedded, "order.paid", reason=ParkedReason.GONE)
+    (rejected,) = parked(embedded, "stock.low")
+    assert [m["id"] for m in embedded.json("parked")["items"]] == [rejected, gone]
+    assert [m["id"] for m in embedded.json("parked", "--reason", "gone")["items"]] == [gone]
+    assert [m["id"] for m in embedded.json("parked", "--type", "stock.*")["items"]] == [rejected]
 
 
 def test_retry_makes_it_pending_under_the_same_id_and_is_audited(project: Project):
@@ -35,19 +35,19 @@ def test_retry_makes_it_pending_under_the_same_id_and_is_audited(project: Projec
     assert audited(project) == [(ACTOR, "message.retry", first)]
 
 
-def test_one_id_that_fails_leaves_the_others_done_and_is_said(project: Project):
+def test_one_id_that_fails_leaves_the_others_done_and_is_said(embedded: Project):
     """Exit 1, the error names the id and why, nothing is audited for it."""
-    (waiting,) = pending(project, "order.created")
-    (dead,) = parked(project, "order.paid")
+    (waiting,) = pending(embedded, "order.created")
+    (dead,) = parked(embedded, "order.paid")
     unknown = str(uuid4())
-    done = project.run("retry", waiting, dead, unknown, "--json")
+    done = embedded.run("retry", waiting, dead, unknown, "--json")
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert [m["id"] for m in report["items"]] == [dead]
     assert [error["id"] for error in report["errors"]] == [waiting, unknown]
     assert "pending" in report["errors"][0]["error"]
     assert "retried 1 of 3" in done.stderr
-    assert audited(project) == [(ACTOR, "message.retry", dead)]
+    assert audited(embedded) == [(ACTOR, "message.retry", dead)]
 
 
 def test_retry_all_needs_to_be_said_and_can_be_tried_dry(project: Project):
@@ -64,13 +64,13 @@ def test_retry_all_needs_to_be_said_and_can_be_tried_dry(project: Project):
     assert audited(project) == [(ACTOR, "message.retry", "filter")]
 
 
-def test_dismiss_closes_without_delivery_and_is_audited(project: Project):
+def test_dismiss_closes_without_delivery_and_is_audited(embedded: Project):
     """A reason is required; a dismissed message can't be retried."""
-    (message,) = parked(project, "order.created")
-    assert project.run("dismiss", message).returncode == 2
-    assert project.run("dismiss", message, "--reason", " ").returncode == 1
-    assert status_of(project, message) == "parked"
-    assert project.json("dismiss", message, "--reason", "sent by hand")["errors"] == []
-    assert status_of(project, message) == "dismissed"
-    assert project.run("retry", message).returncode == 1
-    assert audited(project) == [(ACTOR, "message.dismiss", message)]
+    (message,) = parked(embedded, "order.created")
+    assert embedded.run("dismiss", message).returncode == 2
+    assert embedded.run("dismiss", message, "--reason", " ").returncode == 1
+    assert status_of(embedded, message) == "parked"
+    assert embedded.json("dismiss", message, "--reason", "sent by hand")["errors"] == []
+    assert status_of(embedded, message) == "dismissed"
+    assert embedded.run("retry", message).returncode == 1
+    assert audited(embedded) == [(ACTOR, "message.dismiss", message)]
