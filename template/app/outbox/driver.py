@@ -22,11 +22,17 @@ _SESSION = """SELECT set_config('enable_seqscan', 'off', false), set_config('jit
  set_config('idle_in_transaction_session_timeout', $2, false),
  set_config('tcp_keepalives_idle', $3, false),
  set_config('tcp_keepalives_interval', $3, false),
- set_config('tcp_keepalives_count', '3', false)"""
+ set_config('tcp_keepalives_count', '3', false),
+ set_config('synchronous_commit', coalesce($4, current_setting('synchronous_commit')), false)"""
 
 
-async def connect(database: Database, name: str, limit_seconds: float) -> asyncpg.Connection:
-    """A connection of its own to the application's database, with the limits set."""
+async def connect(
+    database: Database, name: str, limit_seconds: float, *, may_forget: bool = False
+) -> asyncpg.Connection:
+    """A connection of its own to the application's database, with the limits set.
+
+    `may_forget`: its commits do not wait for the disk.
+    """
     engine = database.writer
     _, arguments = engine.dialect.create_connect_args(engine.url)
     arguments.pop("prepared_statement_name_func", None)  # these two are SQLAlchemy's own
@@ -35,8 +41,9 @@ async def connect(database: Database, name: str, limit_seconds: float) -> asyncp
         arguments["statement_cache_size"] = int(cached)  # 0 behind a pooler of transactions
     connection = await asyncpg.connect(**arguments, timeout=CONNECT_SECONDS)
     try:
-        milliseconds, keepalive = str(int(limit_seconds * 1000)), str(KEEPALIVE_SECONDS)
-        await connection.fetchrow(_SESSION, name, milliseconds, keepalive, timeout=limit_seconds)
+        values = name, str(int(limit_seconds * 1000)), str(KEEPALIVE_SECONDS)
+        commit = "off" if may_forget else None
+        await connection.fetchrow(_SESSION, *values, commit, timeout=limit_seconds)
     except BaseException:
         connection.terminate()
         raise
@@ -46,9 +53,10 @@ async def connect(database: Database, name: str, limit_seconds: float) -> asyncp
 class Link:
     """One connection that is opened when needed and replaced when broken; one statement a time."""
 
-    def __init__(self, database: Database, name: str) -> None:
+    def __init__(self, database: Database, name: str, *, may_forget: bool = False) -> None:
         self._database = database
         self._name = name
+        self._may_forget = may_forget
         self._limit = database.settings.lease_seconds / 2
         self._lock = asyncio.Lock()
         self._connection: asyncpg.Connection | None = None
@@ -57,7 +65,9 @@ class Link:
         """The rows of one statement, which is a transaction of its own."""
         async with self._lock:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await connect(self._database, self._name, self._limit)
+                self._connection = await connect(
+                    self._database, self._name, self._limit, may_forget=self._may_forget
+                )
             try:
                 rows: list[asyncpg.Record] = await self._connection.fetch(
                     statement, *arguments, timeout=self._limit

@@ -23,7 +23,9 @@ class PostgresqlBackend:
 
     def __init__(self, database: Database) -> None:
         self._lease = database.settings.lease_seconds
-        self._claims = Link(database, "relay claims")
+        # A claim that a crash of the server makes forgotten is due again, and the settle that
+        # follows a claim flushes it first: so it need not wait for the disk itself.
+        self._claims = Link(database, "relay claims", may_forget=True)
         self._settles = Link(database, "relay settles")
         self._upkeep = Link(database, "relay upkeep")
 
