@@ -10,7 +10,7 @@ code's and the secret key is proven to be the one that the stored secrets were e
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 import structlog
@@ -37,6 +37,7 @@ from app.outbox.catalogue import Catalogue
 from app.outbox.deliverer import Deliverer
 from app.outbox.publish import CATALOGUE
 from app.program import program
+from app.relay.gauges import watching
 from app.relay.metrics import RelayMetrics
 from app.relay.relay import Counts, Relay
 from app.relay.wakeup import Notifier
@@ -133,7 +134,8 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
         try:
             await check_ready_to_start(components)
             await notifier.start()
-            async with _relaying(components) if relays else nullcontext():
+            gauges = watching(components.database, components.registry)
+            async with _relaying(components) if relays else gauges:
                 yield
         finally:
             await notifier.stop()

@@ -1,10 +1,11 @@
-"""How much is owed and how much is parked, counted by the partial indexes alone."""
+"""How much is owed and how much is parked, found by the partial indexes alone."""
 
 from msgspec import Struct
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.outbox.tables import DUE, ORDERED, PARKED, SUSPECT
+from app.db.dialect import db_now
+from app.outbox.tables import DUE, ORDERED, PARKED, SUSPECT, outbox_messages
 
 _COUNTS = text(
     f"""SELECT (SELECT count(*) FROM outbox_messages WHERE {DUE})
@@ -12,6 +13,10 @@ _COUNTS = text(
  + (SELECT count(*) FROM outbox_messages WHERE {ORDERED} AND parked_at IS NULL AND losses = 0)
  AS pending, (SELECT count(*) FROM outbox_messages WHERE {PARKED}) AS parked"""  # noqa: S608
 )
+_FIRST_DUE = [
+    select(func.min(outbox_messages.c.available_at)).where(text(lane)).scalar_subquery()
+    for lane in (DUE, SUSPECT)
+]
 
 
 class Backlog(Struct, frozen=True):
@@ -19,9 +24,12 @@ class Backlog(Struct, frozen=True):
 
     pending: int
     parked: int
+    oldest_due_seconds: float  # how long the message that is due longest has been due
 
 
 async def backlog(session: AsyncSession) -> Backlog:
     """The present numbers; cheap however many rows were ever sent."""
     row = (await session.execute(_COUNTS)).one()
-    return Backlog(row.pending, row.parked)
+    now, *times = (await session.execute(select(db_now(), *_FIRST_DUE))).one()
+    waits = [(now - first_due).total_seconds() for first_due in times if first_due is not None]
+    return Backlog(row.pending, row.parked, max([0.0, *waits]))

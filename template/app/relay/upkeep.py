@@ -1,7 +1,6 @@
 """What a relay does beside delivering: extend leases, sample gauges, prune.
 
-Invariant: each loop survives every error and goes on. Gauges are sampled here and not when
-Prometheus asks, so that monitoring never loads the database.
+Invariant: each loop survives every error and goes on.
 """
 
 import asyncio
@@ -11,12 +10,11 @@ from typing import Any
 import structlog
 
 from app.db.engine import Database
-from app.outbox.backlog import backlog
 from app.outbox.prune import prune
+from app.relay.gauges import GAUGES_SECONDS, sample
 from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
 
-GAUGES_SECONDS = 15.0
 PRUNE_SECONDS = 3600.0
 PAUSE_SECONDS = 1.0
 
@@ -50,10 +48,7 @@ class Upkeep:
                 logger.warning(f"{name} failed, will be repeated", error=repr(error)[:300])
 
     async def _sample(self) -> None:
-        async with self._database.read() as session:
-            counted = await backlog(session)
-        self._metrics.messages.labels("pending").set(counted.pending)
-        self._metrics.messages.labels("parked").set(counted.parked)
+        await sample(self._database, self._metrics)
 
     async def _prune(self) -> None:
         report = await prune(self._database, self._database.settings)
