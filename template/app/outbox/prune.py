@@ -8,6 +8,7 @@ index on a time is needed. Where to change what: the periods are settings `APP_P
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -62,15 +63,16 @@ async def prune(
     if now is None:
         async with database.read() as session:
             now = (await session.execute(select(db_now()))).scalar_one()
-    sent = now - timedelta(days=settings.prune_sent_days)
-    tried = now - timedelta(days=settings.prune_attempts_days)
-    used = now - timedelta(hours=settings.prune_idempotency_hours)
-    received = now - timedelta(days=settings.prune_inbox_days)
-    audited = now - timedelta(days=settings.prune_audit_days)
-    m, e, a, i = outbox_messages.c, events.c, attempts.c, inbox_messages.c
+    ago = partial(_ago, now)
+    sent, tried = ago(days=settings.prune_sent_days), ago(days=settings.prune_attempts_days)
+    m, e, a, i, k = (t.c for t in (outbox_messages, events, attempts, inbox_messages, _keys))
     closed = or_(m.sent_at < sent, m.dismissed_at < sent)
     owed = exists().where(m.event_id == e.id)
     kept = exists().where(m.id == a.message_id)
+    audited = first_id(ago(days=settings.prune_audit_days))
+    received = i.received_at < ago(days=settings.prune_inbox_days)
+    used = k.created_at < ago(hours=settings.prune_idempotency_hours)
+    old_attempts = a.message_id < first_id(tried), a.started_at < tried, ~kept
 
     async def rows(source: TableClause, key: Sequence[Any], *past: ColumnElement[bool]) -> int:
         return await _in_batches(database, source, key, past, batch)
@@ -78,19 +80,15 @@ async def prune(
     return PruneReport(
         messages=await rows(outbox_messages, [m.id], m.id < first_id(sent), closed),
         events=await rows(events, [e.id], e.id < first_id(sent), ~owed),
-        attempts=await rows(
-            attempts, [a.message_id, a.number],
-            a.message_id < first_id(tried), a.started_at < tried, ~kept,
-        ),
-        idempotency_keys=await rows(
-            _keys, [_keys.c.tenant, _keys.c.api_key_id, _keys.c.route, _keys.c.key],
-            _keys.c.created_at < used,
-        ),
-        inbox_messages=await rows(
-            inbox_messages, [i.source, i.webhook_id], i.received_at < received
-        ),
-        audit_entries=await rows(_audit, [_audit.c.id], _audit.c.id < first_id(audited)),
-    )  # fmt: skip
+        attempts=await rows(attempts, [a.message_id, a.number], *old_attempts),
+        idempotency_keys=await rows(_keys, [k.tenant, k.api_key_id, k.route, k.key], used),
+        inbox_messages=await rows(inbox_messages, [i.source, i.webhook_id], received),
+        audit_entries=await rows(_audit, [_audit.c.id], _audit.c.id < audited),
+    )
+
+
+def _ago(now: datetime, **period: int) -> datetime:
+    return now - timedelta(**period)
 
 
 def first_id(moment: datetime) -> UUID:
