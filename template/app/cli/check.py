@@ -27,6 +27,6 @@ def check(as_json: Json = False) -> None:
             print(f"{finding.level:<8} {finding.check:<14} {inert(finding.message)}")
             if finding.hint:
                 print(f"{'':<8} {'':<14} hint: {inert(finding.hint)}")
-        print(f"{errors} errors, {warnings} warnings", flush=True)
+        print(f"errors: {errors}, warnings: {warnings}", flush=True)
     if errors:
         raise typer.Exit(1)

@@ -20,7 +20,7 @@ from app.webhooks import endpoints as service
 from app.webhooks.endpoint import Endpoint, EndpointCreate
 from app.webhooks.ping import test_endpoint
 
-SHOWN = columns("id", "url", "types", "tenant", "status", "disabled_reason")
+SHOWN = columns("id", "url", "types", "tenant", "status")
 
 
 @asynccontextmanager

@@ -6,8 +6,8 @@ from app.cli.output import columns, note, print_items, print_json, print_record
 from app.cli.runtime import open_database, settings_of_command
 from app.outbox.messages import MessageFilter, get_message, list_messages
 
-SHOWN = columns("id", "type", "tenant", "destination", "status", "attempts", "last_error")
-SHOWN_PARKED = columns("id", "type", "tenant", "endpoint_id", "parked_reason", "last_error")
+SHOWN = columns("id", "type", "tenant", "status", "attempts", "last_error")
+SHOWN_PARKED = columns("id", "type", "tenant", "parked_reason", "attempts", "last_error")
 SHOWN_ATTEMPTS = columns("number", "started_at", "outcome", "status_code", "duration_ms", "error")
 
 

@@ -51,7 +51,7 @@ def print_items(
         print_json({"items": items, **more})
     else:
         rows = [[cell(getattr(item, column.field)) for column in shown] for item in items]
-        print_table([column.heading for column in shown], rows)
+        print_table(shown, rows)
 
 
 def print_record(item: Any, *, as_json: bool, leave_out: Collection[str] = ()) -> None:
@@ -66,11 +66,14 @@ def print_record(item: Any, *, as_json: bool, leave_out: Collection[str] = ()) -
         print(f"{name:<{width}}  {cell(value)}", flush=True)
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(shown: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Made with rich where a person looks at it, tab-separated where a program reads it."""
     if not sys.stdout.isatty():
-        for row in [headings, *rows]:
-            print("\t".join(row))
+        for row in [[column.heading for column in shown], *rows]:
+            print("\t".join(row), flush=True)
+        return
+    if not rows:
+        note("there are none")
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -78,8 +81,9 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for column in shown:
+        # An id is there to be copied: whatever else is short of room, it stays whole.
+        table.add_column(column.heading, overflow="fold", no_wrap=column.field == "id")
     for row in rows:
         table.add_row(*(Text(value) for value in row))
     Console().print(table)
@@ -94,12 +98,14 @@ def cell(value: Any) -> str:
             return "yes" if value else "no"
         case datetime():
             return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        case "":
+            return "''"
         case list() | tuple():
             return ", ".join(cell(part) for part in value)
         case dict():
             return inert(msgspec.json.encode(value).decode())
         case _:
-            return inert(str(value))
+            return inert(str(value)).replace("\n", "\\n")
 
 
 def inert(text: str) -> str:

@@ -90,7 +90,8 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind(address)
         listener.listen(BACKLOG)
     except OSError as error:
-        hint = "choose another --port" if error.errno == errno.EADDRINUSE else "choose --host"
+        port_is_wrong = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        hint = f"choose another {'--port' if port_is_wrong else '--host'}"
         raise AppError(f"can't listen on {host}:{port}: {error.strerror}", hint=hint) from None
     return listener
 
@@ -118,4 +119,5 @@ async def _prepare_for_development(settings: Settings, *, first: bool) -> str:
         if first and has_pages():
             link = await new_link(database, settings)
             lines.append(f"sign in    {link}  (once, within 10 minutes)")
+    lines.append("Ctrl-C stops; a change in app/ or .env starts it anew")
     return "\n".join(lines)

@@ -63,8 +63,8 @@ def test_a_port_in_use_is_one_sentence(embedded: Project):
 def test_one_process_serves_and_relays_on_a_sqlite_file(embedded: Project):
     """A second server or a relay is refused with exit 2; short commands still work."""
     with serving(embedded, "serve", free_port()) as process:
-        for command in (["serve", "--port", free_port()], ["relay"], ["relay", "--once"]):
-            done = embedded.run(*command)
+        for command in ("serve --port", "dev --port", "relay --once --concurrency"):
+            done = embedded.run(*command.split(), free_port())
             assert_sentence(done, 2, f"process {process.pid}", "APP_DATABASE_URL")
         embedded.ok("keys", "create", "--scope", "read")
         process.kill()
