@@ -1,7 +1,7 @@
-"""`/api/messages`: look at messages; retry or dismiss what is parked.
+"""`/api/messages`: look at messages; retry or dismiss what is parked; erase a body.
 
     list, show --read--> outbox/messages.py
-    retry, dismiss --one transaction--> outbox/messages.py + audit entry
+    retry, dismiss, erase --one transaction--> outbox/ + audit entry
 
 Invariant: every query carries the caller's tenant. An id, a filter or a cursor of another tenant
 answers 404, as if it did not exist.
@@ -23,9 +23,10 @@ from app.api.auth import Caller, requires
 from app.db.dialect import Id
 from app.db.engine import Database
 from app.errors import BadRequest, NotFound
-from app.outbox import messages
+from app.outbox import erasure, messages
+from app.outbox.bulk_retry import RetryReport, retry_all
 from app.outbox.message import ParkedReason, Status
-from app.outbox.messages import Message, MessageDetail, MessageFilter, Page, RetryReport
+from app.outbox.messages import Message, MessageDetail, MessageFilter, Page
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -43,6 +44,7 @@ class RetryAll(Struct, frozen=True, forbid_unknown_fields=True):
     reason: ParkedReason | None = None
     all: bool = False
     dry_run: bool = False
+    per_second: float | None = None  # they become due one after the other, not all at once
 
 
 class Dismissal(Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,7 +81,7 @@ class Messages(Controller):
             reason=reason,
         )
         async with database.read() as session:
-            await _check_endpoint(session, wanted.endpoint_id, caller)
+            await check_endpoint(session, wanted.endpoint_id, caller)
             return await messages.list_messages(session, wanted, limit, cursor)
 
     @get("/{message_id:uuid}", guards=[requires("read")], summary="One message")
@@ -118,7 +120,10 @@ class Messages(Controller):
         caller: NamedDependency[Caller],
         database: NamedDependency[Database],
     ) -> RetryReport:
-        """Retry every parked message that matches; `dry_run` only counts."""
+        """Retry every parked message that matches, in small transactions; `dry_run` only counts.
+
+        Interrupted, send it again: what was retried is not parked any more.
+        """
         chosen = (data.type, data.endpoint_id, data.tenant, data.reason)
         if all(one is None for one in chosen) and not data.all:
             raise BadRequest("no filter is given", hint='name one, or send "all": true')
@@ -128,13 +133,16 @@ class Messages(Controller):
             tenant=caller.tenant_filter(data.tenant),
             reason=data.reason,
         )
-        async with database.transaction() as session:
-            await _check_endpoint(session, wanted.endpoint_id, caller)
-            report = await messages.retry_all(session, wanted, data.dry_run)
-            if not data.dry_run:
-                detail = {"filter": msgspec.to_builtins(wanted), "retried": report.retried}
-                await audit(session, caller.actor, "message.retry", "filter", **detail)
-        return report
+        async with database.read() as session:
+            await check_endpoint(session, wanted.endpoint_id, caller)
+
+        async def record(session: AsyncSession, count: int) -> None:
+            detail = {"filter": msgspec.to_builtins(wanted), "retried": count}
+            await audit(session, caller.actor, "message.retry", "filter", **detail)
+
+        return await retry_all(
+            database, wanted, record, per_second=data.per_second, dry_run=data.dry_run
+        )
 
     @post(
         "/{message_id:uuid}/dismiss",
@@ -157,8 +165,27 @@ class Messages(Controller):
             )
         return message
 
+    @post(
+        "/{message_id:uuid}/erase",
+        guards=[requires("admin")],
+        status_code=200,
+        summary="Erase the body of a message's event",
+    )
+    async def erase(
+        self,
+        message_id: FromPath[UUID],
+        caller: NamedDependency[Caller],
+        database: NamedDependency[Database],
+    ) -> MessageDetail:
+        """For ever; what was still to be sent of the event is parked as `undeliverable`."""
+        async with database.transaction() as session:
+            message = await erasure.erase(session, message_id, caller.tenant)
+            await audit(session, caller.actor, "message.erase", str(message_id))
+        return message
 
-async def _check_endpoint(session: AsyncSession, endpoint_id: UUID | None, caller: Caller) -> None:
+
+async def check_endpoint(session: AsyncSession, endpoint_id: UUID | None, caller: Caller) -> None:
+    """Raise `NotFound` for an endpoint that is not the caller's tenant's."""
     if endpoint_id is None or caller.tenant is None:
         return
     owner = select(_endpoints.c.tenant).where(_endpoints.c.id == endpoint_id)

@@ -5,5 +5,8 @@ from litestar.types import ControllerRouterHandler
 from app.api.catalogue import list_event_types
 from app.api.events import publish_events
 from app.api.messages import Messages
+from app.api.replays import Replays
 
-ROUTES: tuple[ControllerRouterHandler, ...] = (publish_events, list_event_types, Messages)
+ROUTES: tuple[ControllerRouterHandler, ...] = (
+    publish_events, list_event_types, Messages, Replays,
+)  # fmt: skip

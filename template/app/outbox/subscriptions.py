@@ -59,6 +59,14 @@ async def unsubscribe(session: AsyncSession, destination: str) -> None:
     await session.execute(delete(subscriptions).where(subscriptions.c.destination == destination))
 
 
+async def subscription_of(session: AsyncSession, destination: str) -> tuple[str, frozenset[str]]:
+    """The tenant and the patterns of one destination; no patterns when it has none."""
+    s = subscriptions.c
+    query = select(s.tenant, s.pattern).where(s.destination == destination)
+    rows = (await session.execute(query)).all()
+    return (rows[0].tenant if rows else "", frozenset(row.pattern for row in rows))
+
+
 async def patterns_of(
     session: AsyncSession, destinations: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:

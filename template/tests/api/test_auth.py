@@ -119,7 +119,13 @@ async def _belongings(site: Site, tenant: str) -> dict[str, UUID]:
     body = {"type": "some.thing", "data": {}}
     await site.client.post("/api/events", json=body, headers=headers)
     items = (await site.client.get("/api/messages", headers=headers)).json()["items"]
-    things = {"endpoint_id": endpoint_id, "message_id": UUID(items[0]["id"])}
+    times = {"since": "2026-01-01T00:00:00Z", "until": "2126-01-01T00:00:00Z"}
+    replay = await site.client.post("/api/replays", json=times, headers=headers)
+    things = {
+        "endpoint_id": endpoint_id,
+        "message_id": UUID(items[0]["id"]),
+        "replay_id": UUID(replay.headers["location"].rpartition("/")[2]),
+    }
     if "orders" in present():
         order = {"customer": "Ada", "total": "1.00"}
         answer = await site.client.post("/orders", json=order, headers=headers)

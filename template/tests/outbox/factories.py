@@ -2,17 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from sqlalchemy import select, text
+from sqlalchemy import insert, select, text
 
 from app.db.engine import Database
 from app.outbox.event import Event, Published
-from app.outbox.message import Claim, Delivered, Outcome
-from app.outbox.policy import DEFAULT_POLICY, RetryPolicy
+from app.outbox.message import (
+    Claim,
+    Delivered,
+    ErrorKind,
+    Failed,
+    Outcome,
+    ParkedReason,
+    Response,
+    Result,
+)
+from app.outbox.policy import DEFAULT_POLICY, Park, RetryPolicy
 from app.outbox.publish import publish_all
+from app.outbox.store import Settlement, Store, Wanted
 from app.outbox.subscriptions import subscribe
 from app.outbox.tables import attempts, outbox_messages
+from app.webhooks.tables import endpoints
 
 A = "test:a"
 B = "test:b"
@@ -57,6 +68,33 @@ async def database_clock(database: Database) -> datetime:
             statement = text("SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now')")
             return datetime.fromisoformat((await session.execute(statement)).scalar_one())
         return (await session.execute(text("SELECT now()"))).scalar_one().astimezone(UTC)
+
+
+FAILED = Failed(ErrorKind.STATUS, "answered 404", Response(404, b"X: y\r\n", b"no\xff"))
+
+
+async def given_parked(
+    database: Database, count: int = 1, destination: str = A, tenant: str = ""
+) -> list[UUID]:
+    """Parked messages of a destination, oldest first."""
+    await given_destination(database, destination, tenant)
+    await given_events(database, count, tenant=tenant)
+    store = Store(database)
+    claims = (await store.claim([Wanted(destination, count)])).claims
+    park = Park(ParkedReason.REJECTED)
+    batch = [Settlement(Result(claim, FAILED, 1.0, 0.5), park) for claim in claims]
+    assert len(await store.settle(batch)) == count
+    await store.close()
+    return sorted(claim.message_id for claim in claims)
+
+
+async def given_endpoint(database: Database, status: str = "enabled", tenant: str = "") -> UUID:
+    """An endpoint that nothing is sent to yet."""
+    endpoint_id = uuid4()
+    async with database.transaction() as session:
+        values = {"id": endpoint_id, "tenant": tenant, "url": "http://x", "status": status}
+        await session.execute(insert(endpoints).values(**values))
+    return endpoint_id
 
 
 class FakeKind:

@@ -1,20 +1,17 @@
 """A person's half: look, retry, dismiss, erase; each tenant sees its own."""
 
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import msgspec
 import pytest
-from sqlalchemy import insert
 
 from app.db.engine import Database
 from app.errors import BadRequest, Conflict, NotFound
+from app.outbox.erasure import erase
 from app.outbox.message import (
     Delivered,
-    ErrorKind,
-    Failed,
     ParkedReason,
-    Response,
     Result,
     Status,
     webhook_destination,
@@ -22,42 +19,22 @@ from app.outbox.message import (
 from app.outbox.messages import (
     MessageFilter,
     dismiss,
-    erase,
     get_message,
     list_messages,
     retry,
-    retry_all,
     stats,
 )
-from app.outbox.policy import Park, Sent
+from app.outbox.policy import Sent
 from app.outbox.store import Settlement, Store, Wanted
-from app.webhooks.tables import endpoints
-from tests.outbox.factories import A, database_clock, given_destination, given_events, message_rows
-
-FAILED = Failed(ErrorKind.STATUS, "answered 404", Response(404, b"X: y\r\n", b"no\xff"))
-
-
-async def given_parked(
-    database: Database, count: int = 1, destination: str = A, tenant: str = ""
-) -> list[UUID]:
-    """Parked messages of a destination, oldest first."""
-    await given_destination(database, destination, tenant)
-    await given_events(database, count, tenant=tenant)
-    store = Store(database)
-    claims = (await store.claim([Wanted(destination, count)])).claims
-    park = Park(ParkedReason.REJECTED)
-    batch = [Settlement(Result(claim, FAILED, 1.0, 0.5), park) for claim in claims]
-    assert len(await store.settle(batch)) == count
-    await store.close()
-    return sorted(claim.message_id for claim in claims)
-
-
-async def given_endpoint(database: Database, status: str) -> UUID:
-    endpoint_id = uuid4()
-    async with database.transaction() as session:
-        values = {"id": endpoint_id, "tenant": "", "url": "http://x", "status": status}
-        await session.execute(insert(endpoints).values(**values))
-    return endpoint_id
+from tests.outbox.factories import (
+    A,
+    database_clock,
+    given_destination,
+    given_endpoint,
+    given_events,
+    given_parked,
+    message_rows,
+)
 
 
 async def test_a_list_pages_newest_first(database: Database):
@@ -136,8 +113,6 @@ async def test_another_tenants_message_looks_as_if_there_were_none(database: Dat
         for cursor in (str(parked), "nonsense", "\x00"):
             with pytest.raises(NotFound, match="cursor"):
                 await list_messages(session, MessageFilter(tenant=""), cursor=cursor)
-        report = await retry_all(session, MessageFilter(tenant="other"))
-        assert (report.matched, report.retried) == (0, 0)
 
 
 async def test_a_retry_keeps_the_id_and_the_numbering_and_starts_the_ladder_anew(
@@ -166,30 +141,13 @@ async def test_a_retry_keeps_the_id_and_the_numbering_and_starts_the_ladder_anew
 
 @pytest.mark.parametrize(("status", "hint"), [("disabled", "endpoints enable"), ("deleted", "dis")])
 async def test_a_message_of_a_closed_endpoint_is_not_retried(database: Database, status, hint):
-    """409 with what to do; all at once leaves it out and counts it as matched."""
+    """409 with what to do."""
     endpoint_id = await given_endpoint(database, status)
     [closed] = await given_parked(database, 1, webhook_destination(endpoint_id))
     async with database.transaction() as session:
         with pytest.raises(Conflict, match=f"its endpoint is {status}") as refused:
             await retry(session, closed)
     assert refused.value.hint.startswith(hint) or hint in refused.value.hint
-    [other] = await given_parked(database, 1, "test:other", tenant="t")
-    async with database.transaction() as session:
-        report = await retry_all(session, MessageFilter())
-    assert (report.matched, report.retried) == (2, 1)
-    states = {r["id"]: r["status"] for r in await message_rows(database)}
-    assert states == {closed: "parked", other: "pending"}
-
-
-async def test_a_dry_run_counts_and_changes_nothing(database: Database):
-    """Only what the filter matches."""
-    await given_parked(database, 3)
-    before = await message_rows(database)
-    async with database.transaction() as session:
-        report = await retry_all(session, MessageFilter(type="order.*"), dry_run=True)
-        assert (report.matched, report.retried) == (3, 0)
-        assert (await retry_all(session, MessageFilter(type="other.*"))).matched == 0
-    assert await message_rows(database) == before
 
 
 async def test_a_dismissed_message_is_closed_for_good(database: Database):
@@ -218,17 +176,3 @@ async def test_stats_count_by_status_and_tell_the_oldest_age(database: Database)
     assert everything.oldest_pending_seconds is not None
     assert 0 <= everything.oldest_pending_seconds < 30
     assert (one.pending, one.parked, one.oldest_pending_seconds) == (0, 2, None)
-
-
-async def test_erase_leaves_the_event_without_its_data(database: Database):
-    """Refused while it could still be delivered; then body and answers are gone, the log stays."""
-    [parked] = await given_parked(database)
-    async with database.transaction() as session:
-        with pytest.raises(Conflict, match="is parked: erasing would deliver nothing"):
-            await erase(session, parked)
-        await dismiss(session, parked, "r")
-        await erase(session, parked)
-        shown = await get_message(session, parked)
-    assert shown.body["type"] == "order.paid"
-    assert shown.body["data"] is None
-    assert [(a.number, a.response_body) for a in shown.attempt_log] == [(1, None)]
