@@ -32,6 +32,17 @@ class Result:
     notes: tuple[str, ...]
 
     @property
+    def touched(self) -> tuple[Change, ...]:
+        """Return the changes, and the paths that only the index will show as in conflict.
+
+        git's undo resets those too, so that an edit without a commit would be gone.
+        """
+        changed = {change.path for change in self.changes}
+        tree, yours = self.merge.tree, self.merge.sides.yours
+        others = sorted(self.merge.unmerged.keys() - changed)
+        return (*self.changes, *(Change(p, yours.get(p), tree.get(p)) for p in others))
+
+    @property
     def conflicts(self) -> tuple[FileVerdict, ...]:
         """Return the files that a person must settle."""
         return tuple(each for each in self.verdicts if each.verdict is Verdict.CONFLICT)

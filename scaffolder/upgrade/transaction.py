@@ -43,7 +43,7 @@ def apply(project: Repository, scratch: Scratch, result: Result) -> None:
     """Bring the result into work tree and index; all of it, or nothing with BadInput."""
     area = Area(project.git_dir)
     # Seen before it is checked: an edit in between is then noticed under the lock.
-    seen = _look(project, area, result.changes)
+    seen = _look(project, area, result.touched)
     check_clear(project, result)
     area.make()
     try:
@@ -64,7 +64,7 @@ def check_clear(project: Repository, result: Result) -> None:
     """Raise BadInput when the upgrade cannot start or would have to overwrite something."""
     state = read_state(project)
     check_ready(project, state)
-    found = obstacles(project, state, result.changes)
+    found = obstacles(project, state, result.touched)
     if found:
         named = "; ".join(f"`{shown(each.path)}` {each.reason}" for each in found)
         raise BadInput(

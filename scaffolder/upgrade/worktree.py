@@ -82,7 +82,7 @@ def check_ready(project: Repository, state: State) -> None:
 def obstacles(project: Repository, state: State, planned: Iterable[Change]) -> tuple[Obstacle, ...]:
     """Return every file that is in the way, so that all can be named at once."""
     planned = tuple(planned)
-    removed = {change.path for change in planned if change.new is None}
+    removed = {each.path for each in planned if each.new is None and each.old is not None}
     hidden = _hidden(project)
     found = {}
     for change in planned:

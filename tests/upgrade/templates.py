@@ -124,6 +124,7 @@ style:
     "template/wo rds \xc3\xbc.txt".encode("latin-1").decode(): lines((5, "words 5 is new"),
                                                                        name="words"),
     "template/notes.txt": b"notes of the template\n",
+    "template/app/newdir/inside.py": lines(name="inside"),
     f"template/{VERSIONS}/0003_third.py": migration("0003", "0002"),
 }  # fmt: skip
 for gone in ("template/app/old_name.py", "template/app/leaving.py"):

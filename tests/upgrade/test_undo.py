@@ -139,3 +139,17 @@ def test_a_git_directory_on_another_file_system_works(project: Project) -> None:
         assert project.snapshot() == before
     finally:
         shutil.rmtree(elsewhere)
+
+
+@pytest.mark.parametrize("kind", ["binary", "deleted by the template"])
+def test_an_edit_in_a_file_that_only_becomes_a_conflict_is_in_the_way(
+    project: Project, kind: str
+) -> None:
+    """The upgrade would not write the file, but the undo would reset it."""
+    name = "logo.png" if kind == "binary" else "app/leaving.py"
+    project.write(name, b"mine\0" if kind == "binary" else b"mine\n")
+    project.commit()
+    project.write(name, b"mine and more\0")
+    before = project.snapshot()
+    project.upgrade().refused(f"`{name}` has an edit that is not committed")
+    assert project.snapshot() == before
