@@ -14,7 +14,7 @@ from structlog.types import Processor
 from app.config import Settings
 
 QUIET = (
-    "aiohttp", "aiosqlite", "alembic", "asyncio", "httpcore", "httpx", "sqlalchemy", "uvicorn",
+    "aiosqlite", "alembic", "asyncio", "httpcore", "httpx", "sqlalchemy", "uvicorn",
     "uvicorn.access", "uvicorn.error",
 )  # fmt: skip
 

@@ -1,19 +1,19 @@
-"""The guard at connect: no socket is made for an address that has not been judged just before.
+"""From a name to an open connection. The only module that makes a socket to a receiver.
 
-Invariant: a name is resolved once, every address it has is judged, and only those are connected
-to, so it can't point elsewhere between the check and the connect. aiohttp does not ask its resolver
-about literal addresses; `guarded_socket` judges those, and everything else once more.
+Invariant: a socket is connected to an address that has just been judged (`addresses.py`), never to
+a name: a name is resolved once, every address it has is judged, and only those are connected to, so
+it can't point elsewhere between the check and the connect. The certificate is checked for the name.
 """
 
 import asyncio
 import socket
+import ssl
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-
 from app.webhooks.addresses import refused
+from app.webhooks.http1 import Connection
 
 # A name whose server does not answer holds a thread for seconds. These are not the threads of the
 # event loop's default pool, so one tenant's dead names stop nothing else.
@@ -26,6 +26,22 @@ class ForbiddenAddressError(Exception):
     """A target is at an address that must not be called; no socket was made."""
 
 
+class ResolveError(Exception):
+    """A name has no address, or none could be found out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a connection leads; requests to equal origins may share one."""
+
+    secure: bool
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
 def judge(host: str, address: str, *, allow_private: bool) -> None:
     """Raise `ForbiddenAddressError` naming the rule that forbids `address`."""
     rule = refused(address, allow_private=allow_private)
@@ -35,44 +51,96 @@ def judge(host: str, address: str, *, allow_private: bool) -> None:
 
 
 def guarded_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:
-    """A socket for an address that may be called: aiohttp's `socket_factory`."""
+    """A socket for an address that may be called."""
     family, kind, protocol, _, address = info
     judge(address[0], address[0], allow_private=allow_private)
-    return socket.socket(family, kind, protocol)
+    made = socket.socket(family, kind, protocol)
+    made.setblocking(False)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
 
 
-class GuardedResolver(AbstractResolver):
-    """The system's resolver; refuses a name if any of its addresses is forbidden."""
+class Connector:
+    """Opens connections. Reads no proxy from the environment."""
 
-    def __init__(self, *, allow_private: bool) -> None:
+    def __init__(self, *, allow_private: bool, tls: ssl.SSLContext | None = None) -> None:
         self._allow_private = allow_private
+        self._tls = tls
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="resolve")
+        self._lookups: dict[Origin, asyncio.Task[list[AddressInfo] | OSError]] = {}
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """All addresses of `host`. Raises OSError, or `ForbiddenAddressError`."""
-        lookup = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
+    async def connect(self, origin: Origin, seconds: float) -> Connection:
+        """A connection to the first address that answers, in the resolver's order.
+
+        Raises TimeoutError, `ForbiddenAddressError`, `ResolveError`, or OSError (TLS included).
+        """
+        deadline = asyncio.get_running_loop().time() + seconds
+        async with asyncio.timeout_at(deadline):
+            addresses = await self.resolve(origin)
+            for *_, address in addresses:
+                judge(origin.host, str(address[0]), allow_private=self._allow_private)
+            for position, info in enumerate(addresses, 1):
+                left = deadline - asyncio.get_running_loop().time()
+                share = left / (len(addresses) - position + 1)  # a silent one leaves time to others
+                try:
+                    async with asyncio.timeout(share):
+                        return await self._open(origin, info)
+                except OSError:  # TimeoutError is one
+                    if position == len(addresses):
+                        raise
+        raise ResolveError("it has no address")
+
+    async def resolve(self, origin: Origin) -> list[AddressInfo]:
+        """All addresses of a name; one lookup at a time for each, shared by all who wait for it."""
+        lookup = self._lookups.get(origin)
+        if lookup is None:
+            lookup = self._lookups[origin] = asyncio.create_task(self._look_up(origin))
+            lookup.add_done_callback(lambda _: self._lookups.pop(origin, None))
+        found = await asyncio.shield(lookup)
+        if isinstance(found, OSError):
+            raise ResolveError(found.strerror or str(found))
+        return found
+
+    async def _look_up(self, origin: Origin) -> list[AddressInfo] | OSError:
+        loop, stream = asyncio.get_running_loop(), socket.SOCK_STREAM
+        look_up = socket.getaddrinfo
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._threads, lookup)
+            return [
+                (family, kind, protocol, "", address)
+                for family, kind, protocol, _, address in await loop.run_in_executor(
+                    self._threads, look_up, origin.host, origin.port, socket.AF_UNSPEC, stream
+                )
+            ]
         except UnicodeError as error:
-            raise OSError(f"not a host name: {error}") from None
-        if not found:
-            raise OSError("it has no address")
-        for *_, address in found:
-            judge(host, str(address[0]), allow_private=self._allow_private)
-        return [
-            ResolveResult(
-                hostname=host,
-                host=str(address[0]),
-                port=port,
-                family=kind,
-                proto=protocol,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for kind, _, protocol, _, address in found
-        ]
+            return OSError(f"not a host name: {error}")
+        except OSError as error:
+            return error
 
-    async def close(self) -> None:
+    async def _open(self, origin: Origin, info: AddressInfo) -> Connection:
+        loop = asyncio.get_running_loop()
+        plain = guarded_socket(info, allow_private=self._allow_private)
+        try:
+            await loop.sock_connect(plain, info[4])
+            context = await self._context() if origin.secure else None
+            name = origin.host.rstrip(".") if origin.secure else None
+            _, connection = await loop.create_connection(
+                lambda: Connection(str(origin), plain),
+                sock=plain,
+                ssl=context,
+                server_hostname=name,
+            )
+        except BaseException:
+            plain.close()
+            raise
+        return connection
+
+    async def _context(self) -> ssl.SSLContext:
+        """Made when first needed, in a thread: reading the authorities takes many milliseconds."""
+        if self._tls is None:
+            loop = asyncio.get_running_loop()
+            self._tls = await loop.run_in_executor(self._threads, ssl.create_default_context)
+        return self._tls
+
+    def close(self) -> None:
         """Let the threads go; a lookup under way ends by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)

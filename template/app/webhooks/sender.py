@@ -1,167 +1,137 @@
-"""One POST to a receiver over aiohttp. The only module that sends to the network.
+"""One POST to a receiver, over kept-alive connections of our own HTTP/1.1 client.
 
-Invariant: `send` returns as soon as the header block is in; the body is read only to show it, up to
-a cap, for a short while, and failing to read it is never failing to deliver. Nothing is sent twice:
-a POST whose kept-alive connection turns out to be dead is an attempt that failed. No redirect, no
-proxy of the environment, no cookie, no decompression. Where to change what: outcomes are decided in
-`outcomes.py`, addresses in `connect.py`.
+    Target (bytes of the request's head) -> connect.py (judged address) -> http1.py (the answer)
+
+Invariant: the status line decides, and `send` returns at most a second later; failing to read
+the rest is never failing to deliver. Nothing is sent twice: a POST whose kept-alive connection
+turns out to be dead is an attempt that failed. No redirect, proxy, cookie or decompression.
+Where to change what: outcomes are decided in `outcomes.py`, addresses in `connect.py`.
 """
 
 import asyncio
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
-import aiohttp
 from yarl import URL
 
 from app.outbox.message import ErrorKind, ParkedReason, Response
-from app.webhooks.connect import ForbiddenAddressError, GuardedResolver, guarded_socket
+from app.webhooks.connect import Connector, ForbiddenAddressError, Origin, ResolveError
+from app.webhooks.http1 import Connection
 from app.webhooks.outcomes import SendFailed
+from app.webhooks.pool import Pool
 
-SUCCESS_BODY_BYTES = 2 * 1024
-FAILURE_BODY_BYTES = 10 * 1024
-HEAD_BYTES = 8 * 1024
-BODY_SECONDS = 1.0  # the status is known by then: a body may not hold the slot for long
-IDLE_SECONDS = 4.0  # common servers hang up after 5: not to write into a closing connection
+CHECKED_NAMES = 1000
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# What would change how the request is read, or where it ends: written here or not at all.
+_FRAMING = frozenset({
+    "host", "content-length", "transfer-encoding", "connection", "expect", "te", "upgrade",
+})  # fmt: skip
+_checked: set[str] = set()  # names seen before, of which there are few
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where requests of one endpoint go, in the form that is cheapest to use again."""
 
-    url: URL
-    timeout: aiohttp.ClientTimeout
+    origin: Origin
+    head: bytes  # request line and Host
+    total_seconds: float
+    connect_seconds: float
 
     @classmethod
     def of(cls, url: str, *, total_seconds: float, connect_seconds: float) -> "Target":
-        """`total_seconds` covers everything, `connect_seconds` resolving, TCP and TLS of it."""
-        connect = min(connect_seconds, total_seconds)
-        timeout = aiohttp.ClientTimeout(total=total_seconds, connect=connect)
-        return cls(URL(url), timeout)
+        """`total_seconds` covers everything, `connect_seconds` resolving, TCP and TLS of it.
 
-    @property
-    def place(self) -> str:
-        """Host and port, for messages; never the path or the query, which may hold a secret."""
-        return f"{self.url.raw_host}:{self.url.port}"
+        Raises ValueError for a URL that can't be called.
+        """
+        parsed = URL(url)
+        host, port = parsed.raw_host, parsed.port
+        if parsed.scheme not in ("http", "https") or not host or not port:
+            raise ValueError("not an http or https URL with a host")
+        line = f"POST {parsed.raw_path_qs} HTTP/1.1\r\nhost: {parsed.host_port_subcomponent}\r\n"
+        if not line.isascii() or sum(not c.isprintable() for c in line) != 4:
+            raise ValueError("a URL is printable ASCII")
+        origin = Origin(parsed.scheme == "https", host, port)
+        return cls(origin, line.encode(), total_seconds, min(connect_seconds, total_seconds))
 
 
 class Sender:
     """Sends requests over kept-alive connections; one per process. Opens nothing before `send`."""
 
     def __init__(self, *, allow_private: bool, tls: ssl.SSLContext | None = None) -> None:
-        self._allow_private = allow_private
-        self._tls = tls
-        self._resolver: GuardedResolver | None = None
-        self._session: aiohttp.ClientSession | None = None
-
-    def _open(self) -> aiohttp.ClientSession:
-        # No limit here: the relay limits what is in flight for an endpoint, and endpoints of
-        # different tenants may share a host without waiting for each other.
-        self._resolver = GuardedResolver(allow_private=self._allow_private)
-        connector = aiohttp.TCPConnector(
-            resolver=self._resolver,
-            socket_factory=partial(guarded_socket, allow_private=self._allow_private),
-            limit=0,
-            keepalive_timeout=IDLE_SECONDS,
-            ssl=self._tls or True,
-        )
-        return aiohttp.ClientSession(
-            connector=connector,
-            trust_env=False,
-            auto_decompress=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("user-agent", "accept", "accept-encoding"),
-        )
+        self._connector = Connector(allow_private=allow_private, tls=tls)
+        self._pool = Pool()
 
     async def send(self, target: Target, headers: Mapping[str, str], body: bytes) -> Response:
         """The receiver's answer; raises `SendFailed` when no status came, and nothing else."""
-        session = self._session
-        if session is None:
-            session = self._session = self._open()
+        until = asyncio.get_running_loop().time() + target.total_seconds
+        request = _request(target, headers, body)
+        connection = self._pool.take(target.origin) or await self._connect(target)
         try:
-            response = await session.post(
-                target.url,
-                data=body,
-                headers=headers,
-                allow_redirects=False,
-                timeout=target.timeout,
-            )
-        except ForbiddenAddressError as error:
-            park = ParkedReason.FORBIDDEN_TARGET
-            raise SendFailed(ErrorKind.FORBIDDEN, str(error), park) from None
-        except (aiohttp.ClientError, OSError, RuntimeError) as error:
-            raise _failure(target, error) from None
-        cap = SUCCESS_BODY_BYTES if response.status < 300 else FAILURE_BODY_BYTES
-        return Response(response.status, _head(response), await _body(response, cap))
+            response = await connection.exchange(request, until, target.total_seconds)
+        except asyncio.CancelledError:
+            connection.abort()
+            raise
+        self._pool.keep(target.origin, connection)
+        return response
 
     async def close(self) -> None:
         """Close every connection."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-        if self._resolver is not None:
-            await self._resolver.close()
+        self._pool.close()
+        self._connector.close()
+        await asyncio.sleep(0)  # an aborted transport closes its socket in the loop's next turn
+
+    async def _connect(self, target: Target) -> Connection:
+        try:
+            return await self._connector.connect(target.origin, target.connect_seconds)
+        except ForbiddenAddressError as error:
+            park = ParkedReason.FORBIDDEN_TARGET
+            raise SendFailed(ErrorKind.FORBIDDEN, str(error), park) from None
+        except (ResolveError, OSError) as error:
+            raise _no_connection(target, error) from None
 
 
-def _head(response: aiohttp.ClientResponse) -> bytes:
-    lines = b"".join(b"%b: %b\r\n" % pair for pair in response.raw_headers)
-    return lines if len(lines) <= HEAD_BYTES else lines[: lines.rfind(b"\r\n", 0, HEAD_BYTES) + 2]
-
-
-async def _body(response: aiohttp.ClientResponse, cap: int) -> bytes:
-    """The first bytes of the body; the connection is kept only if that was all of it."""
-    content = response.content
-    parts: list[bytes] = []
-    size = 0
-    try:
-        if content.is_eof():  # it came along with the header block, as short bodies do
-            return content.read_nowait()[:cap]
-        async with asyncio.timeout(BODY_SECONDS):
-            while size <= cap and not content.at_eof():
-                parts.append(await content.read(cap + 1 - size))
-                size += len(parts[-1])
-    except (aiohttp.ClientError, OSError):  # TimeoutError is an OSError
-        pass
-    finally:
-        if not content.at_eof():
-            response.close()
-    return b"".join(parts)[:cap]
-
-
-def _failure(target: Target, error: Exception) -> SendFailed:
-    """Why no status came, told apart because each asks for another remedy."""
+def _no_connection(target: Target, error: ResolveError | OSError) -> SendFailed:
+    """Told apart because each cause asks for another remedy."""
+    origin = target.origin
     match error:
-        case aiohttp.ConnectionTimeoutError():
-            text = f"no connection to {target.place} within {target.timeout.connect:g} s"
-            return SendFailed(ErrorKind.TIMEOUT, text)
+        case ResolveError():
+            return SendFailed(ErrorKind.DNS, f"{origin.host} does not resolve: {error}")
         case TimeoutError():
-            text = f"no answer from {target.place} within {target.timeout.total:g} s"
+            text = f"no connection to {origin} within {target.connect_seconds:g} s"
             return SendFailed(ErrorKind.TIMEOUT, text)
-        case aiohttp.InvalidURL():
-            text = "the endpoint's URL can't be called"
-            return SendFailed(ErrorKind.INTERNAL, text, ParkedReason.UNDELIVERABLE)
-        case aiohttp.ClientConnectorDNSError():
-            return SendFailed(
-                ErrorKind.DNS, f"{target.url.raw_host} does not resolve: {_why(error)}"
-            )
-        case aiohttp.ClientSSLError():
-            return SendFailed(ErrorKind.TLS, f"TLS with {target.place} failed: {_why(error)}")
-        case aiohttp.ClientConnectorError():
-            return SendFailed(ErrorKind.CONNECT, f"no connection to {target.place}: {_why(error)}")
-        case aiohttp.ClientResponseError(message=message):
-            return SendFailed(ErrorKind.PROTOCOL, f"the answer is not HTTP: {message:.200}")
+        case ssl.SSLError():
+            why = getattr(error, "verify_message", "") or error.reason or str(error)
+            return SendFailed(ErrorKind.TLS, f"TLS with {origin} failed: {why}")
         case _:
-            text = f"{target.place} closed the connection without an answer"
-            return SendFailed(ErrorKind.RESET, text)
+            return SendFailed(ErrorKind.CONNECT, f"no connection to {origin}: {_why(error)}")
 
 
-def _why(error: aiohttp.ClientError) -> str:
-    """The operating system's or the TLS library's own words."""
-    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
-    number = inner.errno if isinstance(inner, OSError) else None
-    if number is not None and number > 0 and not isinstance(inner, ssl.SSLError):
-        return os.strerror(number)
-    return str(getattr(inner, "strerror", None) or inner)
+def _why(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def _request(target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+    """The request, whole. A header that could break out of its line is refused, not cleaned."""
+    if not headers.keys() <= _checked:
+        _check_names(headers)
+    values = "".join(headers.values())
+    if not (values.isascii() and values.isprintable()):
+        raise _unsendable("a header value is not printable ASCII")
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    return b"%b%bcontent-length: %d\r\n\r\n%b" % (target.head, lines.encode(), len(body), body)
+
+
+def _check_names(headers: Mapping[str, str]) -> None:
+    for name in headers:
+        if not _TOKEN.fullmatch(name) or name.lower() in _FRAMING:
+            raise _unsendable(f"the header {name!r} can't be given")
+        if len(_checked) < CHECKED_NAMES:
+            _checked.add(name)
+
+
+def _unsendable(text: str) -> SendFailed:
+    return SendFailed(ErrorKind.INTERNAL, text, ParkedReason.UNDELIVERABLE)

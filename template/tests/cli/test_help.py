@@ -14,7 +14,7 @@ try:
     run()
 except SystemExit:
     pass
-heavy = {"litestar", "sqlalchemy", "alembic", "aiohttp", "rich", "uvicorn", "cryptography"}
+heavy = {"litestar", "sqlalchemy", "alembic", "httptools", "rich", "uvicorn", "cryptography"}
 loaded = sorted(heavy & set(sys.modules))
 sys.exit(f"loaded: {loaded}" if loaded else 0)
 """

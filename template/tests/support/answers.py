@@ -17,6 +17,7 @@ class Fault(StrEnum):
     RESET = "reset"  # TCP reset instead of an answer
     CLOSE = "close"  # closes without an answer
     SILENT = "silent"  # never answers
+    HALF_STATUS = "half_status"  # the beginning of a status line, then nothing
     HALF_HEAD = "half_head"  # status line and one header, then nothing
     STALL = "stall"  # complete header block, then nothing of the promised body
     RESET_BODY = "reset_body"  # complete header block, then a TCP reset
@@ -74,12 +75,14 @@ async def _misbehave(
 ) -> None:
     if answer.fault in (Fault.STALL, Fault.RESET_BODY, Fault.DRIP):
         writer.write(answer.head())
+    elif answer.fault is Fault.HALF_STATUS:
+        writer.write(answer.head()[: len("HTTP/1.1 200 O")])
     elif answer.fault is Fault.HALF_HEAD:
         writer.write(answer.head().removesuffix(b"\r\n\r\n"))
     elif answer.fault is Fault.GARBAGE:
         writer.write(b"\x00\xff this is not HTTP\r\n\r\n")
     await writer.drain()
-    if answer.fault in (Fault.SILENT, Fault.HALF_HEAD, Fault.STALL):
+    if answer.fault in (Fault.SILENT, Fault.HALF_STATUS, Fault.HALF_HEAD, Fault.STALL):
         await reader.read()  # until the sender gives up
     elif answer.fault in (Fault.RESET, Fault.RESET_BODY):
         _reset(writer)

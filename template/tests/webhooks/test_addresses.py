@@ -7,7 +7,7 @@ import pytest
 
 from app.outbox.message import ErrorKind, ParkedReason
 from app.webhooks.addresses import refused
-from app.webhooks.connect import ForbiddenAddressError, GuardedResolver, guarded_socket
+from app.webhooks.connect import Connector, ForbiddenAddressError, Origin, guarded_socket
 from app.webhooks.outcomes import SendFailed
 from app.webhooks.sender import Sender, Target
 
@@ -189,7 +189,7 @@ async def test_a_name_that_points_inside_is_never_connected_to(
     "address", ["169.254.169.254", "fd00:ec2::254", "fe80::1", "::ffff:169.254.169.254", "::"]
 )
 async def test_a_literal_address_is_judged_though_no_resolver_is_asked(address, connections):
-    """aiohttp skips the resolver for literals; allow_private does not open these."""
+    """allow_private does not open these."""
     url = f"http://[{address}]/" if ":" in address else f"http://{address}/"
     failure = await _refusal(url, allow_private=True)
     assert failure.park is ParkedReason.FORBIDDEN_TARGET
@@ -220,8 +220,9 @@ async def test_a_name_is_resolved_once_so_rebinding_gains_nothing(connections, m
 
 
 async def test_the_resolver_hands_out_addresses_never_names():
-    """What goes on to the connector is numeric."""
-    resolver = GuardedResolver(allow_private=True)
-    found = await resolver.resolve("localhost", 80)
-    await resolver.close()
-    assert all(ip_address(result["host"]).is_loopback for result in found)
+    """What is connected to is numeric."""
+    connector = Connector(allow_private=True)
+    found = await connector.resolve(Origin(secure=False, host="localhost", port=80))
+    connector.close()
+    assert found
+    assert all(ip_address(address[0]).is_loopback for *_, address in found)
