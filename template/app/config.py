@@ -90,7 +90,13 @@ def read_environment(
     path = Path(".env") if dotenv is None else dotenv
     merged: dict[str, str | None] = {}
     if path.is_file():
-        merged.update(dotenv_values(path, interpolate=False))
+        try:
+            merged.update(dotenv_values(path, interpolate=False))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"{path} can't be read: {error}",
+                hint="look at its owner, mode and encoding",
+            ) from None
     merged.update(os.environ if environ is None else environ)
     return {k: v for k, v in merged.items() if k.startswith(PREFIX) and v is not None}
 
@@ -121,7 +127,9 @@ def load_settings(values: Mapping[str, str] | None = None) -> Settings:
     settings = Settings(**parsed)
     problems = broken_rules(settings)
     if problems:
-        raise ConfigError("; ".join(problems), hint=f"run: {program()} init")
+        correct = "correct it in .env or in the environment"
+        hint = correct if settings.secret_key else f"run: {program()} init"
+        raise ConfigError("; ".join(problems), hint=hint)
     return settings
 
 

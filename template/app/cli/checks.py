@@ -58,12 +58,12 @@ def _failed(check: str, error: AppError) -> Finding:
 
 async def find_all() -> list[Finding]:
     """Every finding, in an order in which later ones depend on earlier ones."""
-    values = read_environment()
-    findings = [
-        Finding("configuration", Level.WARNING, warning) for warning in unknown_variables(values)
-    ]
-    findings += _modes()
+    findings = list(_modes())
     try:
+        values = read_environment()
+        findings += [
+            Finding("configuration", Level.WARNING, text) for text in unknown_variables(values)
+        ]
         settings = load_settings(values)
     except AppError as error:
         return [*findings, _failed("configuration", error)]

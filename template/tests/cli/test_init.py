@@ -67,3 +67,25 @@ def test_a_clone_without_env_is_told_about_init(clone: Project, command: str):
     done = clone.run(*command.split())
     assert_sentence(done, 1, "APP_SECRET_KEY is not set", f"{program()} init")
     assert not (clone.folder / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("APP_LEASE_SECONDS", "3"), ("APP_LEASE_SECONDS", "x"), ("APP_SECRET_KEY", "change-me")],
+)
+def test_a_broken_setting_is_one_sentence_that_names_it(fresh: Project, variable: str, value: str):
+    """`init` would not help there: the hint is to correct the value."""
+    production = {"APP_ENV": "production", "APP_ALLOW_PRIVATE_TARGETS": "false"}
+    done = fresh.run("keys", "list", **production | {variable: value})
+    assert_sentence(done, 1, variable, ".env")
+    assert "init" not in done.stderr
+
+
+def test_an_env_that_is_no_text_is_one_sentence(fresh: Project):
+    """Every command reads it, so no command may break on it."""
+    (fresh.folder / ".env").write_bytes(b"APP_ENV=\xff\xfe\n")
+    for command in (["check"], ["keys", "list"], ["dev"]):
+        done = fresh.run(*command)
+        assert done.returncode == 1, command
+        assert ".env can't be read" in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
