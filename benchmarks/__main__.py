@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import new
+from benchmarks import new, upgrade
 from benchmarks.measure import Figure, Kind
 from scaffolder import __version__
 
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[int], list[Figure]]] = {
     "help": new.help_text,
     "new": new.generation,
     "app-import": new.app_import,
+    "upgrade": upgrade.upgrade,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 

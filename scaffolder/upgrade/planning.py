@@ -83,12 +83,14 @@ def planned(
         yield way.step
         return
     generate.preload()
-    source = CANONICAL_URL if Path(origin.source).is_absolute() else origin.source or CANONICAL_URL
+    # A path of one machine says nothing on another; the address of a mirror is the owner's choice.
+    stored = origin.source or CANONICAL_URL
+    source = CANONICAL_URL if Path(stored).is_absolute() else stored
     with tempfile.TemporaryDirectory(prefix="scaffolder-", ignore_cleanup_errors=True) as name:
         box = Path(name)
         progress.working(f"rendering template {way.step.old}")
         old = rendering.render(
-            way.old, way.before, rendering.Origin(origin.version, source), _folder(box, "old")
+            way.old, way.before, rendering.Origin(origin.version, stored), _folder(box, "old")
         )
         progress.working(f"rendering template {way.step.new}")
         new = rendering.render(
