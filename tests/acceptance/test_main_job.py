@@ -112,7 +112,8 @@ def test_on_postgresql_an_api_and_two_relays_deliver_in_processes_of_their_own(
 
 def stats(app: App) -> dict[str, int]:
     """How many messages there are, by status."""
-    return json.loads(app.run("messages", "stats", "--json"))
+    counts: dict[str, int] = json.loads(app.run("messages", "stats", "--json"))
+    return counts
 
 
 def test_no_secret_of_a_new_project_is_in_its_git_history(project: App) -> None:
