@@ -24,7 +24,7 @@ from app.errors import BadRequest
 from app.outbox.endpoint_states import endpoint_states
 from app.outbox.event import check_text, utc_time
 from app.outbox.message import webhook_destination
-from app.outbox.prune import first_id
+from app.outbox.prune_tables import first_id
 from app.outbox.subscriptions import candidates, check_pattern, subscription_of
 from app.outbox.tables import events, outbox_messages
 

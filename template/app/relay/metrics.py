@@ -24,6 +24,7 @@ class RelayMetrics:
             "relay_settle_lost", "Outcomes not written because the claim was taken over"
         )
         self.errors = counter("relay_errors", "Failures of the relay itself, survived", "where")
+        self.pruned = counter("relay_pruned", "Rows deleted by retention", "table")
         self.in_flight = gauge("relay_in_flight", "Claims held by this relay")
         self.messages = gauge("outbox_messages", "Messages in the database", "status")
         self.oldest_due = gauge(

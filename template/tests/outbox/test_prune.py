@@ -9,11 +9,12 @@ from sqlalchemy import func, insert, select, update
 from app.api.tables import audit_log, idempotency_keys
 from app.config import Settings
 from app.db.engine import Database
+from app.ids import uuid7
 from app.outbox.message import Delivered, ErrorKind, Failed, ParkedReason, Result
 from app.outbox.policy import Park, Sent
 from app.outbox.prune import first_id, prune
 from app.outbox.store import Settlement, Store, Wanted
-from app.outbox.tables import events, inbox_messages, outbox_messages
+from app.outbox.tables import events, inbox_messages, outbox_messages, replays
 from tests.outbox.factories import (
     A,
     attempt_rows,
@@ -147,3 +148,35 @@ async def test_the_periods_are_settings(database: Database, settings: Settings):
     assert report.messages == 2
     async with database.read() as session:
         assert (await session.execute(select(func.count()).select_from(events))).scalar() == 2
+
+
+async def test_a_run_ends_when_its_time_is_over_and_the_next_goes_on(
+    database: Database, settings: Settings
+):
+    """Every table gets at least one batch; `finished` says whether something is left."""
+    await given_destination(database)
+    await given_events(database, 12)
+    now = await database_clock(database) + timedelta(seconds=1)
+    async with database.transaction() as session:
+        await session.execute(update(outbox_messages).values(sent_at=now))
+    later = now + timedelta(days=8)
+    first = await prune(database, settings, later, batch=5, seconds=0)
+    assert (first.messages, first.finished) == (5, False)
+    second = await prune(database, settings, later, batch=5)
+    assert (second.messages, second.finished) == (7, True)
+    assert first.events + second.events == 12
+    assert await message_rows(database) == []
+
+
+async def test_replays_go_with_the_audit_log_but_never_unfinished(
+    database: Database, settings: Settings
+):
+    """365 days after they were finished."""
+    now = await database_clock(database)
+    asked = {"actor": "t", "since": now, "until": now, "per_second": 1.0}
+    async with database.transaction() as session:
+        for finished in (now, None):
+            await session.execute(insert(replays).values(id=uuid7(), **asked, finished_at=finished))
+    assert (await prune(database, settings, now + timedelta(days=364))).replays == 0
+    assert (await prune(database, settings, now + timedelta(days=366))).replays == 1
+    assert (await prune(database, settings, now + timedelta(days=9999))).replays == 0
