@@ -33,6 +33,11 @@ endpoints = Table(
     Column("max_in_flight", Integer),
     Column("signature", String(4), nullable=False, server_default=text("'v1'")),
     Column("version", Integer, nullable=False, server_default=text("1")),  # grows at each change
+    # Written by relays, at changes only, never per message; `version` stays.
+    Column("failing_since", UtcDateTime),  # null: its latest answer was good
+    Column("breaker_until", UtcDateTime),  # the circuit breaker is open until then; null: closed
+    Column("owner", Id),  # of an endpoint with limits: the relay that alone sends to it
+    Column("owned_until", UtcDateTime),
     Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
     Column("updated_at", UtcDateTime, nullable=False, server_default=db_now()),
     Index("ix_endpoints_tenant", "tenant", "id"),

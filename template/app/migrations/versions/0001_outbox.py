@@ -159,6 +159,10 @@ def _endpoints() -> None:
         sa.Column("max_in_flight", sa.Integer),
         sa.Column("signature", sa.String(4), nullable=False, server_default=sa.text("'v1'")),
         sa.Column("version", sa.Integer, nullable=False, server_default=sa.text("1")),
+        sa.Column("failing_since", UtcDateTime),
+        sa.Column("breaker_until", UtcDateTime),
+        sa.Column("owner", Id),
+        sa.Column("owned_until", UtcDateTime),
         _created_at(),
         sa.Column("updated_at", UtcDateTime, nullable=False, server_default=db_now()),
     )
