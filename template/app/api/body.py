@@ -5,6 +5,7 @@ field, and no text that a database cannot store. The framework's own way convert
 does not tell where. Pages post forms: those are converted leniently, everything in them is text.
 """
 
+import math
 from collections.abc import Generator
 from types import UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin
@@ -17,6 +18,7 @@ from litestar.typing import FieldDefinition
 from app.errors import BadRequest, UnsupportedMedia
 
 NUL = "\x00"
+OUT_OF_RANGE = "out of range"  # the decoder's words; its path leaves the names out
 ESCAPED_NUL = b"\\u0000"  # JSON has no other way to write it
 
 
@@ -85,6 +87,8 @@ def decode(body: bytes, kind: Any) -> Any:
         if ESCAPED_NUL in body:
             refuse_nul(msgspec.json.decode(body))
     except msgspec.ValidationError as error:
+        if OUT_OF_RANGE in str(error):
+            _refuse_infinite(msgspec.json.Decoder(float_hook=float).decode(body))
         raise BadRequest(f"the body does not fit: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"the body is not valid JSON: {error}") from None
@@ -99,6 +103,20 @@ def _member(body: bytes, kind: Any) -> Any:
         return kind
     names = set(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
     return max(get_args(kind), key=lambda struct: len(names & set(struct.__struct_fields__)))
+
+
+def _refuse_infinite(value: Any, path: str = "$") -> None:
+    match value:
+        case float() if math.isinf(value):
+            raise BadRequest(f"{path}: the number is beyond what a double can hold")
+        case dict():
+            for key, item in value.items():
+                _refuse_infinite(item, f"{path}.{key}")
+        case list():
+            for index, item in enumerate(value):
+                _refuse_infinite(item, f"{path}[{index}]")
+        case _:
+            pass
 
 
 def refuse_nul(value: Any, path: str = "$") -> None:

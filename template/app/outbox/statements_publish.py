@@ -1,7 +1,8 @@
 """The statements of publish: events, and a message for each subscribed destination.
 
 PostgreSQL stores both in one statement, which costs a quarter less than two. Message ids are
-UUIDv7 made in SQL, because only the database knows how many there will be.
+UUIDv7 made in SQL, because only the database knows how many there will be. The ladder of a message
+for later starts when it is due: no age limit runs before that.
 """
 
 from sqlalchemy import text
@@ -29,8 +30,9 @@ WITH input AS (
   INSERT INTO events (id, type, tenant, body, ordering_key, traceparent, occurred_at)
   SELECT id, type, tenant, body, ordering_key, traceparent, occurred_at FROM input
 )
-INSERT INTO outbox_messages (id, event_id, destination, available_at)
-SELECT {UUID7_POSTGRESQL}, i.id, s.destination, coalesce(i.available_at, now())
+INSERT INTO outbox_messages (id, event_id, destination, available_at, ladder_started_at)
+SELECT {UUID7_POSTGRESQL}, i.id, s.destination, coalesce(i.available_at, now()),
+  CASE WHEN i.available_at > now() THEN i.available_at END
 FROM input i CROSS JOIN LATERAL (
   SELECT DISTINCT destination FROM subscriptions
   WHERE tenant = i.tenant AND pattern = ANY (string_to_array(i.patterns, ' '))
@@ -39,8 +41,9 @@ RETURNING event_id, destination
 """)
 
 MESSAGES_SQLITE = text(f"""
-INSERT INTO outbox_messages (id, event_id, destination, available_at)
-SELECT {UUID7_SQLITE}, event_id, destination, coalesce(available_at, {SQLITE_NOW})
+INSERT INTO outbox_messages (id, event_id, destination, available_at, ladder_started_at)
+SELECT {UUID7_SQLITE}, event_id, destination, coalesce(available_at, {SQLITE_NOW}),
+  CASE WHEN available_at > {SQLITE_NOW} THEN available_at END
 FROM (
   SELECT DISTINCT json_extract(i.value, '$.event_id') AS event_id, s.destination,
     json_extract(i.value, '$.available_at') AS available_at

@@ -59,7 +59,7 @@ outbox_messages = Table(
     Column("status", String(9), Computed(STATUS, persisted=True)),  # VIRTUAL on SQLite
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("ladder_start", Integer, nullable=False, server_default=text("0")),
-    Column("ladder_started_at", UtcDateTime),  # null: at created_at
+    Column("ladder_started_at", UtcDateTime),  # null: created_at; set for later and by a retry
     Column("losses", SmallInteger, nullable=False, server_default=text("0")),
     Column("lone_losses", SmallInteger, nullable=False, server_default=text("0")),
     Column("available_at", UtcDateTime, nullable=False, server_default=db_now()),

@@ -57,7 +57,15 @@ CASES = [
     Case("bytes that are not UTF-8", 400, EVENT % b'"\xff\xfe"'),
     Case("UTF-16", 400, '{"type":"a.b","data":1}'.encode("utf-16")),
     Case("NaN", 400, EVENT % b"NaN"),
-    Case("a number that is infinite", 400, EVENT % b"1e999"),
+    Case("a number that is infinite", 400, EVENT % b'{"x":[1,1e999]}', says="$.data.x[1]"),
+    Case("an infinite one in a list", 400, b'{"events":[{"type":"a","data":{"x":-1e400}}]}',
+         says="$.events[0].data.x"),
+    Case("NUL in a list of events", 400, b'{"events":[{"type":"a","data":1},'
+         b'{"type":"a","data":["\\u0000"]}]}', says="$.events[1].data[0]"),
+    Case("an event over its limit in a list", 413, b'{"events":[{"type":"a","data":1},'
+         b'{"type":"a","data":"%s"}]}' % (b"x" * 300_000), says="events[1].data: "),
+    Case("a list nested too deeply", 400, b'{"events":[{"type":"a","data":1},'
+         b'{"type":"a","data":{"y":%s}}]}' % (b"[" * 100 + b"]" * 100), says="events[1].data.y["),
     Case("nested too deeply", 400, EVENT % (b"[" * 5000 + b"]" * 5000), says="nested"),
     Case("nested so deeply that a parser dies", 400, b"[" * 400_000),
     Case("time without a zone", 400, b'{"type":"a","data":1,"available_at":"2026-01-01T00:00:00"}'),

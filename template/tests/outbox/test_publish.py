@@ -67,12 +67,15 @@ async def test_the_stored_body_is_type_timestamp_and_data(database: Database):
 
 
 async def test_a_message_can_be_published_for_later(database: Database):
-    """`available_at` of the event is `available_at` of its messages."""
+    """`available_at` of the event is that of its messages; no age limit runs before it."""
     await given_destination(database)
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     async with database.transaction() as session:
         await publish(session, Event(type="order.paid", data=1, available_at=later))
-    assert [row["available_at"] for row in await message_rows(database)] == [later]
+        await publish(session, Event(type="order.paid", data=1))
+    first, second = await message_rows(database)
+    assert (first["available_at"], first["ladder_started_at"]) == (later, later)
+    assert second["ladder_started_at"] is None
 
 
 async def test_g1_a_rollback_stores_no_event_and_no_message(database: Database):
