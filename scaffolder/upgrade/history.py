@@ -41,6 +41,9 @@ def _restore_removed(merge: Merge, present: Texts, merged: Texts) -> dict[str, s
             merge.tree[path] = merge.sides.yours[path]
             merge.unmerged.pop(path, None)
             kept[path] = "the template leaves it out, but databases have run this migration"
+            merge.notes.append(
+                f"migrations: {path} stays; drop its tables with a migration of your own"
+            )
     return kept
 
 
