@@ -18,6 +18,7 @@ from scaffolder.progress import Asker, Progress
 from scaffolder.questions import Questions, load_yaml, read_questions
 from scaffolder.source import Snapshot, open_snapshot
 from scaffolder.staging import put_in_place, staging
+from scaffolder.upgrade.rendering import link_migrations
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ def _render(plan: _Plan, box: Path) -> Path:
     interrupt.check()
     generate.render(template, built, plan.answers.as_data(plan.questions))
     interrupt.check()
+    link_migrations(built, plan.snapshot)
     project.record_origin(built, plan.snapshot.version)
     project.write_env(built)
     return built

@@ -8,6 +8,7 @@ from pathlib import Path
 from scaffolder import generate, interrupt, project
 from scaffolder.packing import unpack
 from scaffolder.source import Snapshot
+from scaffolder.upgrade.schema import is_migration, relinked
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,22 @@ def render(snapshot: Snapshot, data: dict[str, str | bool], origin: Origin, box:
     interrupt.check()
     generate.render(template, built, data)
     interrupt.check()
+    link_migrations(built, snapshot)
     project.record_origin(built, origin.version, origin.source)
     return Rendered(snapshot.version, built)
+
+
+def link_migrations(built: Path, snapshot: Snapshot) -> None:
+    """Close the gaps that features left out leave in the chain of migrations."""
+    root = "template/"
+    template = {
+        path: file.data
+        for file in snapshot.files
+        if is_migration(path := file.path.removeprefix(root))
+    }
+    present = {path: (built / path).read_bytes() for path in template if (built / path).is_file()}
+    for path, text in relinked(present, template).items():
+        (built / path).write_bytes(text)
 
 
 def _walk(folder: Path, prefix: str) -> Iterator[str]:

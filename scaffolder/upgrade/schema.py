@@ -144,6 +144,33 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def relinked(present: Mapping[str, bytes], template: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return new texts of the migrations whose parent belongs to a feature that is left out.
+
+    The template's files are one chain with every feature; where some are absent, the ones behind
+    follow the nearest that is there.
+    """
+    known = {each.revision: each for each in _readable(template)}
+    here = {each.revision for each in _readable(present)}
+    texts = {}
+    for each in _readable(present):
+        parents = each.parents
+        while any(parent in known and parent not in here for parent in parents):
+            parents = tuple(
+                ancestor
+                for parent in parents
+                for ancestor in ((parent,) if parent in here else known[parent].parents)
+            )
+        if parents != each.parents:
+            texts[each.path] = _assign(present[each.path], "down_revision", _parents(parents))
+    return texts
+
+
+def _readable(texts: Mapping[str, bytes]) -> list[Migration]:
+    read = [read_migration(path, data) for path, data in texts.items()]
+    return [each for each in read if each is not None]
+
+
 def with_place_of(text: bytes, place: Migration) -> bytes:
     """Return a revision file that keeps its old place in the history."""
     text = _assign(text, "revision", _quoted(place.revision))

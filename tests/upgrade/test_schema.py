@@ -1,9 +1,11 @@
 """Database migrations: whatever both sides add, the history stays one line."""
 
+from pathlib import Path
+
 import pytest
 
 from scaffolder.upgrade.schema import heads, is_migration, read_migration
-from tests.upgrade.conftest import Project
+from tests.upgrade.conftest import Project, Tool
 from tests.upgrade.templates import VERSIONS, migration
 
 
@@ -129,3 +131,13 @@ def test_heads_are_what_nothing_follows() -> None:
     known = [each for each in read if each is not None]
     assert heads(known) == ("0002", "0003")
     assert heads(known[:2]) == ("0002",)
+
+
+def test_a_new_project_without_a_feature_has_no_gap(tool: Tool, tmp_path: Path) -> None:
+    """The template's chain goes through the feature's migration; the next one closes up."""
+    for name, flag in (("short", "--without"), ("long", "--with")):
+        made = tool.run("new", name, "--yes", "--no-install", flag, "extra", cwd=tmp_path)
+        assert made.code == 0, made.err
+    assert _history(Project(tmp_path / "short", tool)) == {"0001": (), "0003": ("0001",)}
+    whole = {"0001": (), "0002": ("0001",), "0003": ("0002",)}
+    assert _history(Project(tmp_path / "long", tool)) == whole
