@@ -50,6 +50,8 @@ async def _each(ids: Sequence[UUID], act: Act, done: str, *, as_json: bool) -> N
                 async with database.transaction() as session:
                     messages.append(await act(session, message_id))
             except AppError as error:
+                if len(ids) == 1 and not as_json:
+                    raise
                 errors.append({"id": message_id, "error": error.message, "hint": error.hint})
                 note(f"error: {message_id}: {error.message}")
                 if error.hint:
