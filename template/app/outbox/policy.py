@@ -6,13 +6,14 @@ a deferral gives the attempt back. Where to change what: the default numbers are
 """
 
 from random import Random
-from typing import assert_never
+from typing import Literal, assert_never
 
 from msgspec import Struct
 
 from app.outbox.message import Claim, Deferred, Delivered, Failed, Outcome, ParkedReason
 
 RETRY_AFTER_CAP_SECONDS = 6 * 3600.0
+OnStatus = dict[str, Literal["retry", "park"]]  # "404" or "4xx": what that answer does instead
 LONE_LOSSES = 3  # losses while claimed alone, after which a message is parked as `crashed`
 
 
@@ -26,6 +27,7 @@ class Exponential(
     attempts: int = 12
     jitter: float = 0.2
     max_age_seconds: float | None = None
+    on_status: OnStatus = {}
 
     def wait(self, rung: int) -> float:
         """Seconds after attempt `rung` (from 1), without jitter."""
@@ -43,6 +45,7 @@ class Ladder(Struct, frozen=True, forbid_unknown_fields=True, tag="ladder", tag_
     delays_seconds: tuple[float, ...]
     jitter: float = 0.5
     max_age_seconds: float | None = None
+    on_status: OnStatus = {}
 
     @property
     def attempts(self) -> int:
@@ -124,6 +127,22 @@ def jittered(policy: RetryPolicy, rung: int, random: Random) -> float:
     return min(policy.longest_wait, policy.wait(rung) * spread)
 
 
-def span_seconds(policy: RetryPolicy) -> float:
-    """How long the policy goes on from the first attempt to the last, without jitter."""
-    return sum(policy.wait(rung) for rung in range(1, policy.attempts))
+class Span(Struct, frozen=True):
+    """How far a policy really goes, without jitter: its attempts, and from the first to the last.
+
+    The age cap may end it earlier than the number of attempts says.
+    """
+
+    attempts: int
+    seconds: float
+
+
+def span_of(policy: RetryPolicy) -> Span:
+    """The real span of a policy; shown wherever the policy is."""
+    seconds, oldest = 0.0, policy.max_age_seconds
+    for rung in range(1, policy.attempts):
+        wait = policy.wait(rung)
+        if oldest is not None and seconds + wait > oldest:
+            return Span(rung, seconds)
+        seconds += wait
+    return Span(policy.attempts, seconds)

@@ -56,7 +56,7 @@ class WebhookDeliverer:
             response = await self._sender.send(known.target, headers, claim.body)
         except SendFailed as failure:
             return outcome_without_status(failure)
-        outcome = outcome_of(response)
+        outcome = outcome_of(response, known.policy)
         if isinstance(outcome, Failed) and outcome.park is ParkedReason.GONE:
             await self._disable(claim.destination, known)
         return outcome

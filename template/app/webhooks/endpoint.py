@@ -1,32 +1,17 @@
-"""What an endpoint looks like to people (API, `--json`, pages), and the rules its fields keep.
+"""What an endpoint looks like to people (API, `--json`, pages).
 
-Invariant: what is stored can be used. A URL that is known to be forbidden, a pattern that matches
-nothing, a retry policy that makes no sense are refused here, never replaced by a default later.
-The JSON field names are the struct fields.
+The JSON field names are the struct fields; change one and you change the API. The rules that the
+fields keep are in `endpoint_rules.py`.
 """
 
-import math
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from app.config import LEASE_MARGIN_SECONDS, Settings
-from app.errors import BadRequest
-from app.outbox.event import check_text
-from app.outbox.policy import DEFAULT_POLICY, Exponential, Ladder, RetryPolicy
-from app.outbox.subscriptions import check_pattern
-from app.webhooks.target import check_url
+from app.outbox.policy import RetryPolicy
 
 OVERLAP_SECONDS = 86_400.0  # how long both secrets sign unless told otherwise
-MAX_TYPES = 100
-MAX_ATTEMPTS = 100
-MAX_WAIT_SECONDS = 30 * 86_400.0
-DESCRIPTION_LENGTH = 500
-TENANT_LENGTH = 128
 
 
 class EndpointCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,6 +23,8 @@ class EndpointCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     description: str = ""
     timeout_seconds: float | None = None  # null: APP_REQUEST_TIMEOUT_SECONDS
     retry: RetryPolicy | None = None  # null: the default policy
+    rate_per_second: float | None = None  # null: no limit
+    max_in_flight: int | None = None  # null: APP_ENDPOINT_CONCURRENCY for each relay
 
 
 class EndpointUpdate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,6 +35,8 @@ class EndpointUpdate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     description: str | UnsetType = UNSET
     timeout_seconds: float | UnsetType | None = UNSET
     retry: RetryPolicy | UnsetType | None = UNSET
+    rate_per_second: float | UnsetType | None = UNSET
+    max_in_flight: int | UnsetType | None = UNSET
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -60,9 +49,14 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     description: str
     timeout_seconds: float | None
     retry: RetryPolicy
+    retry_span: str  # what the policy comes to: `12 attempts over 1 h 43 min`
+    rate_per_second: float | None
+    max_in_flight: int | None
     status: str  # enabled | disabled | deleted
     disabled_reason: str | None
     disabled_at: datetime | None
+    failing_since: datetime | None  # nothing but failures since then
+    waits_for: str | None  # why nothing is sent at present, though it is enabled
     created_at: datetime
 
 
@@ -96,82 +90,3 @@ class Disabling(Struct, frozen=True, forbid_unknown_fields=True):
     """Why; shown with the endpoint."""
 
     reason: str = "disabled through the API"
-
-
-def check_create(wanted: EndpointCreate, tenant: str, settings: Settings) -> None:
-    """Raise `BadRequest` naming the field and the rule it breaks."""
-    check_text("tenant", tenant, TENANT_LENGTH)
-    changes = {name: getattr(wanted, name) for name in EndpointUpdate.__struct_fields__}
-    check_update(EndpointUpdate(**changes), settings)
-
-
-def check_update(wanted: EndpointUpdate, settings: Settings) -> None:
-    """Raise `BadRequest` naming the field and the rule it breaks."""
-    if not isinstance(wanted.url, UnsetType):
-        check_url(wanted.url, allow_private=settings.allow_private_targets)
-    if not isinstance(wanted.types, UnsetType):
-        _check_types(wanted.types)
-    if not isinstance(wanted.description, UnsetType):
-        check_text("description", wanted.description, DESCRIPTION_LENGTH)
-    if isinstance(wanted.timeout_seconds, float | int):
-        _check_timeout(wanted.timeout_seconds, settings)
-    if isinstance(wanted.retry, Exponential | Ladder):
-        check_policy(wanted.retry)
-
-
-def _check_types(patterns: Sequence[str]) -> None:
-    if not 1 <= len(patterns) <= MAX_TYPES:
-        raise BadRequest(
-            f"types: {len(patterns)} patterns; 1 to {MAX_TYPES} are allowed",
-            hint='for example ["order.*"]',
-        )
-    for pattern in patterns:
-        check_pattern(pattern)
-
-
-def longest_timeout(settings: Settings) -> float:
-    """What an endpoint's timeout may be; also kept where an older row says more."""
-    return settings.lease_seconds - LEASE_MARGIN_SECONDS
-
-
-def _check_timeout(seconds: float, settings: Settings) -> None:
-    longest = longest_timeout(settings)
-    if not 0 < seconds <= longest:
-        raise BadRequest(
-            f"timeout_seconds: {seconds:g}; above 0 and at most {longest:g} is allowed, so that no "
-            f"request outlives its lease (APP_LEASE_SECONDS={settings.lease_seconds:g})"
-        )
-
-
-def check_policy(policy: RetryPolicy) -> None:
-    """Raise `BadRequest` naming the field of the policy and the rule it breaks."""
-    _check_range("jitter", policy.jitter, 0.0, 1.0)
-    if policy.max_age_seconds is not None:
-        _check_range("max_age_seconds", policy.max_age_seconds, 1.0, MAX_WAIT_SECONDS)
-    match policy:
-        case Exponential():
-            _check_range("attempts", policy.attempts, 1, MAX_ATTEMPTS)
-            _check_range("base_seconds", policy.base_seconds, 0.1, MAX_WAIT_SECONDS)
-            _check_range("cap_seconds", policy.cap_seconds, policy.base_seconds, MAX_WAIT_SECONDS)
-        case Ladder():
-            _check_range("delays_seconds (count)", len(policy.delays_seconds), 1, MAX_ATTEMPTS - 1)
-            for index, delay in enumerate(policy.delays_seconds):
-                _check_range(f"delays_seconds[{index}]", delay, 0.1, MAX_WAIT_SECONDS)
-
-
-def _check_range(name: str, value: float, least: float, most: float) -> None:
-    if not math.isfinite(value) or not least <= value <= most:
-        raise BadRequest(f"retry.{name}: {value:g}; {least:g} to {most:g} is allowed")
-
-
-def policy_of(stored: Any) -> RetryPolicy:
-    """The stored policy, or the default; raises `msgspec.ValidationError` if it is malformed."""
-    if stored is None:
-        return DEFAULT_POLICY
-    policy: RetryPolicy = msgspec.convert(stored, RetryPolicy)
-    return policy
-
-
-def stored_policy(policy: RetryPolicy | None) -> Any:
-    """What is stored for a policy; None for the default."""
-    return None if policy is None else msgspec.to_builtins(policy)

@@ -16,7 +16,9 @@ from app.outbox.event import check_text
 from app.outbox.message import webhook_destination
 from app.outbox.subscriptions import patterns_of
 from app.program import program
-from app.webhooks.endpoint import TENANT_LENGTH, Endpoint, policy_of
+from app.webhooks.endpoint import Endpoint
+from app.webhooks.endpoint_rules import TENANT_LENGTH
+from app.webhooks.retry import policy_of, span_in_words
 from app.webhooks.tables import endpoints
 
 e = endpoints.c
@@ -84,8 +86,19 @@ async def living(session: AsyncSession, endpoint_id: UUID, tenant: str | None) -
 
 def shown(row: Row[Any], types: tuple[str, ...]) -> Endpoint:
     """A row as people see it."""
+    policy = policy_of(row.retry)
     return Endpoint(
         id=row.id, url=row.url, types=types, tenant=row.tenant, description=row.description,
-        timeout_seconds=row.timeout_seconds, retry=policy_of(row.retry), status=row.status,
-        disabled_reason=row.disabled_reason, disabled_at=row.disabled_at, created_at=row.created_at,
+        timeout_seconds=row.timeout_seconds, retry=policy, retry_span=span_in_words(policy),
+        rate_per_second=row.rate_per_second, max_in_flight=row.max_in_flight, status=row.status,
+        disabled_reason=row.disabled_reason, disabled_at=row.disabled_at,
+        failing_since=row.failing_since, waits_for=waits_for(row), created_at=row.created_at,
     )  # fmt: skip
+
+
+def waits_for(row: Row[Any]) -> str | None:
+    """Why an enabled endpoint is sent nothing at present."""
+    if row.status != "enabled" or row.breaker_until is None:
+        return None
+    until = row.breaker_until.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"circuit breaker open; one probe at {until}"

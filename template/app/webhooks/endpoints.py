@@ -26,11 +26,10 @@ from app.webhooks.endpoint import (
     EndpointCreated,
     EndpointUpdate,
     Rotated,
-    check_create,
-    check_update,
-    stored_policy,
 )
 from app.webhooks.endpoint_rows import change, get_endpoint, list_endpoints, living, row_of
+from app.webhooks.endpoint_rules import check_create, check_update
+from app.webhooks.retry import stored_policy
 from app.webhooks.signing import decode_secret, new_secret
 from app.webhooks.tables import endpoint_secrets, endpoints
 
@@ -58,6 +57,8 @@ async def create_endpoint(
         "description": wanted.description,
         "timeout_seconds": wanted.timeout_seconds,
         "retry": stored_policy(wanted.retry),
+        "rate_per_second": wanted.rate_per_second,
+        "max_in_flight": wanted.max_in_flight,
     }
     await session.execute(insert(endpoints).values(values))
     endpoint_id = values["id"]

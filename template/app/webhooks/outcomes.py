@@ -3,6 +3,7 @@
 Invariant: the status decides alone; a body that breaks off or never ends changes nothing.
 
     2xx                            Delivered
+    retry.on_status of the endpoint  first: `retry` or `park`, whatever follows below
     408, 425, 429, 5xx             Failed, tried again by the policy
     410                            parked `gone`; the endpoint is disabled (see `deliverer.py`)
     other 3xx and 4xx              parked `rejected` at once: no redirect is followed
@@ -14,6 +15,8 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from app.outbox.message import Delivered, ErrorKind, Failed, ParkedReason, Response
+from app.outbox.policy import DEFAULT_POLICY, RetryPolicy
+from app.webhooks.retry import on_status
 
 ERROR_LENGTH = 300
 _RETRIED = frozenset({408, 425, 429})
@@ -35,12 +38,13 @@ def _one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:ERROR_LENGTH]
 
 
-def outcome_of(response: Response) -> Delivered | Failed:
+def outcome_of(response: Response, policy: RetryPolicy = DEFAULT_POLICY) -> Delivered | Failed:
     """The outcome of an attempt that got a status."""
     status = response.status_code
     if 200 <= status < 300:
         return Delivered(response)
-    if status in _RETRIED or status >= 500:
+    rule = on_status(policy, status)
+    if rule == "retry" or (rule is None and (status in _RETRIED or status >= 500)):
         wait = retry_after_seconds(response.head) if status in _RETRY_AFTER else None
         return Failed(ErrorKind.STATUS, describe(status), response, retry_after_seconds=wait)
     park = ParkedReason.GONE if status == HTTPStatus.GONE else ParkedReason.REJECTED

@@ -91,7 +91,7 @@ async def _ping(ready: Ready, settings: Settings, webhook_id: UUID) -> Delivered
     headers = request_headers(webhook_id, webhook_id, body, ready.keys, attempt=1)
     sender = Sender(allow_private=settings.allow_private_targets)
     try:
-        return outcome_of(await sender.send(ready.target, headers, body))
+        return outcome_of(await sender.send(ready.target, headers, body), ready.policy)
     except SendFailed as failure:
         return outcome_without_status(failure)
     finally:

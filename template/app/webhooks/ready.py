@@ -20,7 +20,8 @@ from app.config import Settings
 from app.db.dialect import db_now
 from app.outbox.message import Deferred, ParkedReason
 from app.outbox.policy import RetryPolicy
-from app.webhooks.endpoint import longest_timeout, policy_of
+from app.webhooks.endpoint_rules import longest_timeout
+from app.webhooks.retry import policy_of
 from app.webhooks.sender import Target
 from app.webhooks.tables import endpoint_secrets, endpoints
 

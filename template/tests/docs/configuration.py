@@ -4,7 +4,7 @@ from dataclasses import Field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from app.config import LEASE_MARGIN_SECONDS, MIN_SECRET_LENGTH, Settings, variable
-from app.outbox.policy import DEFAULT_POLICY, RETRY_AFTER_CAP_SECONDS, span_seconds
+from app.outbox.policy import DEFAULT_POLICY, RETRY_AFTER_CAP_SECONDS, span_of
 
 _PAGE = """\
 # Configuration
@@ -59,7 +59,7 @@ def page() -> str:
         cap=DEFAULT_POLICY.cap_seconds,
         jitter=DEFAULT_POLICY.jitter,
         waits=" ".join(f"{DEFAULT_POLICY.wait(n):g}" for n in range(1, DEFAULT_POLICY.attempts)),
-        span=_hours(span_seconds(DEFAULT_POLICY)),
+        span=_hours(span_of(DEFAULT_POLICY).seconds),
         retry_after=_hours(RETRY_AFTER_CAP_SECONDS),
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.outbox.deliverer import Deliverer
 from app.outbox.message import Claim, Deferred, Delivered, Failed, Outcome, ParkedReason
-from app.outbox.policy import RetryPolicy, next_step, span_seconds
+from app.outbox.policy import RetryPolicy, next_step, span_of
 from app.outbox.settlement import ERROR_LENGTH, row_of
 from app.outbox.store import Result, Settlement
 
@@ -73,7 +73,7 @@ class DelivererContract:
         outcome = await deliver(deliverer, refused)
         policy: RetryPolicy = deliverer.policy(refused.destination)
         assert policy.attempts >= 1
-        assert span_seconds(policy) >= 0
+        assert span_of(policy).seconds >= 0
         transition = next_step(outcome, refused, policy, FixedRandom())
         assert (
             row_of(Settlement(Result(refused, outcome, 0.1, 0.1), transition)).outcome == "failed"

@@ -8,9 +8,8 @@ from app.outbox.policy import Exponential, Ladder
 from app.webhooks.endpoint import (
     EndpointCreate,
     EndpointUpdate,
-    check_create,
-    check_update,
 )
+from app.webhooks.endpoint_rules import check_create, check_update
 from tests.conftest import settings_for
 
 BAD_FIELDS = [
@@ -38,6 +37,14 @@ BAD_FIELDS = [
     {"retry": Ladder(delays_seconds=())},
     {"retry": Ladder(delays_seconds=(5.0, -1.0))},
     {"retry": Ladder(delays_seconds=(5.0, float("inf")))},
+    {"retry": Exponential(on_status={"200": "retry"})},
+    {"retry": Exponential(on_status={"4x": "park"})},
+    {"retry": Ladder(delays_seconds=(1.0,), on_status={"600": "park"})},
+    {"rate_per_second": 0.0},
+    {"rate_per_second": float("nan")},
+    {"rate_per_second": 1e9},
+    {"max_in_flight": 0},
+    {"max_in_flight": 1001},
 ]
 
 
