@@ -68,6 +68,7 @@ outbox_messages = Table(
     Column("lease_until", UtcDateTime),
     Column("ordering_key", String(255)),  # only while the destination orders; else null
     Column("sequence", BigInteger),
+    Column("holds_up_since", UtcDateTime),  # in an ordered lane: its first failure
     Column("last_error", String(1000)),
     Column("parked_reason", String(20)),
     Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
@@ -125,6 +126,26 @@ subscriptions = Table(
     Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
     UniqueConstraint("destination", "pattern"),
     Index("ix_subscriptions_pattern", "pattern", "tenant"),
+)
+
+# Which destinations order their messages; without a row: none.
+orderings = Table(
+    "orderings",
+    metadata,
+    Column("destination", String(128), primary_key=True),
+    Column("policy", String(6), nullable=False),  # strict | yield | skip
+    Column("gap_seconds", Float, nullable=False),
+)
+
+# The last sequence of each key, locked from just before COMMIT to COMMIT. Never pruned: a sequence
+# that began anew would look to a receiver like a message of long ago.
+ordering_keys = Table(
+    "ordering_keys",
+    metadata,
+    Column("destination", String(128), primary_key=True),
+    Column("ordering_key", String(255), primary_key=True),
+    Column("last_sequence", BigInteger, nullable=False),
+    postgresql_with={"fillfactor": 50},  # so that counting is a HOT update
 )
 
 inbox_messages = Table(

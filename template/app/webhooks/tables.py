@@ -27,8 +27,6 @@ endpoints = Table(
     Column("disabled_at", UtcDateTime),
     Column("timeout_seconds", Float),  # null: APP_REQUEST_TIMEOUT_SECONDS
     Column("retry", JSON(none_as_null=True)),  # null: the default policy
-    Column("ordering", String(6), nullable=False, server_default=text("'none'")),
-    Column("gap_seconds", Float),
     Column("rate_per_second", Float),
     Column("max_in_flight", Integer),
     Column("signature", String(4), nullable=False, server_default=text("'v1'")),

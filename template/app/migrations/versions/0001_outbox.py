@@ -46,6 +46,7 @@ def upgrade() -> None:
     _outbox_messages()
     _attempts()
     _subscriptions()
+    _orderings()
     _endpoints()
     _keys()
     _people()
@@ -88,6 +89,7 @@ def _outbox_messages() -> None:
         sa.Column("lease_until", UtcDateTime),
         sa.Column("ordering_key", sa.String(255)),
         sa.Column("sequence", sa.BigInteger),
+        sa.Column("holds_up_since", UtcDateTime),
         sa.Column("last_error", sa.String(1000)),
         sa.Column("parked_reason", sa.String(20)),
         _created_at(),
@@ -141,6 +143,22 @@ def _subscriptions() -> None:
     )
 
 
+def _orderings() -> None:
+    op.create_table(
+        "orderings",
+        sa.Column("destination", sa.String(128), primary_key=True),
+        sa.Column("policy", sa.String(6), nullable=False),
+        sa.Column("gap_seconds", sa.Float, nullable=False),
+    )
+    op.create_table(
+        "ordering_keys",
+        sa.Column("destination", sa.String(128), primary_key=True),
+        sa.Column("ordering_key", sa.String(255), primary_key=True),
+        sa.Column("last_sequence", sa.BigInteger, nullable=False),
+        postgresql_with={"fillfactor": 50},
+    )
+
+
 def _endpoints() -> None:
     op.create_table(
         "endpoints",
@@ -153,8 +171,6 @@ def _endpoints() -> None:
         sa.Column("disabled_at", UtcDateTime),
         sa.Column("timeout_seconds", sa.Float),
         sa.Column("retry", sa.JSON),
-        sa.Column("ordering", sa.String(6), nullable=False, server_default=sa.text("'none'")),
-        sa.Column("gap_seconds", sa.Float),
         sa.Column("rate_per_second", sa.Float),
         sa.Column("max_in_flight", sa.Integer),
         sa.Column("signature", sa.String(4), nullable=False, server_default=sa.text("'v1'")),
@@ -263,7 +279,8 @@ def downgrade() -> None:
     op.execute("DROP VIEW parked_messages")
     for table in (
         "replays", "audit_log", "admin_sessions", "login_tokens", "idempotency_keys", "api_keys",
-        "key_sentinel", "endpoint_secrets", "endpoints", "inbox_messages", "subscriptions",
+        "key_sentinel", "endpoint_secrets", "endpoints", "inbox_messages",
+        "ordering_keys", "orderings", "subscriptions",
         "attempts", "outbox_messages", "events",
     ):  # fmt: skip
         op.drop_table(table)
