@@ -62,7 +62,8 @@ def pytest(
     report = WORK / "reports" / f"{name}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    command = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
+    command = [str(python), "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile"]
+    command += [f"--junitxml={report}", *arguments]
     code = run(command, folder, environment)
     counts = read_report(report)
     broken_otherwise = code != 0 and counts.failed == 0
