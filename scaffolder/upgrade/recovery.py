@@ -62,22 +62,23 @@ def resume(project: Repository, area: Area, journal: Journal) -> None:
     """Finish an interrupted upgrade; BadInput when the project was changed since."""
     _check_lock(area)
     if index_state(project, area.index) == journal.index_after:
+        interrupt.close()
         if _ours(area):
             area.lock.unlink()
         _settle(project, area)
         return
     _check_untouched(project, area, journal)
-    with interrupt.shield():
-        if not area.lock.exists():
-            _relock(area)
-        finish(project, area, journal)
+    interrupt.close()
+    if not area.lock.exists():
+        _relock(area)
+    finish(project, area, journal)
 
 
 def abort(project: Repository, area: Area, journal: Journal) -> TakenBack:
     """Take an interrupted upgrade back."""
     _check_lock(area)
-    with interrupt.shield():
-        return take_back(project, area, journal)
+    interrupt.close()
+    return take_back(project, area, journal)
 
 
 def index_state(project: Repository, index: Path) -> str:

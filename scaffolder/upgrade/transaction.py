@@ -50,14 +50,13 @@ def apply(project: Repository, scratch: Scratch, result: Result) -> None:
         import_objects(project, scratch, result)
         _write_index(project, area, result)
         journal = _prepare(project, area, result, seen)
-        interrupt.check()
+        interrupt.close()
     except BaseException:
         area.clear()
         raise
-    with interrupt.shield():
-        write_journal(area, journal)
-        _enter(project, area, journal)
-        _finish(project, area, journal)
+    write_journal(area, journal)
+    _enter(project, area, journal)
+    _finish(project, area, journal)
 
 
 def check_clear(project: Repository, result: Result) -> None:

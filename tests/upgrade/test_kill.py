@@ -185,6 +185,29 @@ def test_the_way_out_may_be_killed_too(
     assert step > 3
 
 
+def test_an_interrupt_leaves_all_or_nothing(scene: Scene, tmp_path: Path) -> None:
+    """Ctrl-C is told as what it was: nothing touched, or too late."""
+    chance = random.Random(7)
+    for _ in range(12):
+        project = scene.copy(tmp_path / "shop")
+        running = project.tool.start("upgrade", cwd=project.root)
+        time.sleep(chance.uniform(0, scene.seconds))
+        _kill(running.pid, signal.SIGINT)
+        run = running.wait()
+        now = state(project)
+        if run.code == 2:
+            run.refused("interrupted, and nothing of the project was touched")
+            assert now == scene.before
+        elif run.code == 1:
+            assert now == scene.after
+        else:
+            # Before the command has taken over the signal, or when Python has given it back.
+            assert run.code == -signal.SIGINT
+            assert now in (scene.before, scene.after)
+        assert not project.path(".git/scaffolder").exists()
+        assert not project.path(".git/index.lock").exists()
+
+
 def test_an_edit_made_after_the_kill_is_named_and_stays(
     scene: Scene, half_done: Scene, tmp_path: Path
 ) -> None:
@@ -228,8 +251,8 @@ def _wait_for_journal(project: Project, pid: int) -> None:
             return
 
 
-def _kill(pid: int) -> None:
+def _kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
         return

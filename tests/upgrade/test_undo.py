@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -152,4 +153,39 @@ def test_an_edit_in_a_file_that_only_becomes_a_conflict_is_in_the_way(
     project.write(name, b"mine and more\0")
     before = project.snapshot()
     project.upgrade().refused(f"`{name}` has an edit that is not committed")
+    assert project.snapshot() == before
+
+
+def test_what_cannot_be_written_takes_everything_back(project: Project) -> None:
+    """A folder that refuses in the middle of the work: all files as before, no journal left."""
+    folder = project.path("app/pages")
+    before, status = project.snapshot(), project.git("status", "--porcelain=v2")
+    if shutil.which("chattr") is None or _chattr("+i", folder) != 0:
+        pytest.skip("this system or file system has no immutable folders for a test to use")
+    try:
+        run = project.upgrade()
+    finally:
+        _chattr("-i", folder)
+    run.refused("app/pages/index.py", "the upgrade was taken back")
+    assert project.snapshot() == before
+    assert project.git("status", "--porcelain=v2") == status
+    assert not project.path(".git/scaffolder").exists()
+    assert not project.path(".git/index.lock").exists()
+
+
+def _chattr(flag: str, folder: Path) -> int:
+    return subprocess.run(["chattr", flag, folder], capture_output=True, check=False).returncode
+
+
+def test_a_repository_with_longer_ids_is_upgraded_alike(project: Project) -> None:
+    """SHA-256 object names."""
+    shutil.rmtree(project.path(".git"))
+    project.git("init", "-q", "--object-format=sha256")
+    project.replace("app/lines.py", "line 10 of the template", "line 10 of the owner")
+    project.commit()
+    before = project.snapshot()
+    run = project.upgrade()
+    assert run.code == 1, run.err
+    assert project.unmerged() == {"app/lines.py": {1, 2, 3}}
+    project.git("reset", "-q", "--merge")
     assert project.snapshot() == before
