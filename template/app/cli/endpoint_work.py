@@ -17,7 +17,7 @@ from app.cli.output import columns, note, print_items, print_json, print_record
 from app.cli.runtime import actor, open_database, settings_of_command
 from app.config import Settings
 from app.webhooks import endpoints as service
-from app.webhooks.endpoint import Endpoint, EndpointCreate
+from app.webhooks.endpoint import Endpoint, EndpointCreate, EndpointUpdate
 from app.webhooks.ping import test_endpoint
 
 SHOWN = columns("id", "url", "types", "tenant", "status")
@@ -49,6 +49,15 @@ async def create(wanted: EndpointCreate, tenant: str, *, as_json: bool) -> None:
         await audit(session, actor(), "endpoint.create", str(made.id), tenant=tenant)
     print_record(made, as_json=as_json)
     note("the secret is not shown again: give it to the receiver now")
+
+
+async def change(endpoint_id: UUID, wanted: EndpointUpdate, *, as_json: bool) -> None:
+    """Change what is given and show the endpoint."""
+    async with _writing() as session:
+        settings = settings_of_command()
+        endpoint = await service.update_endpoint(session, settings, endpoint_id, wanted)
+        await audit(session, actor(), "endpoint.update", str(endpoint_id))
+    print_record(endpoint, as_json=as_json)
 
 
 async def print_all(tenant: str | None, *, as_json: bool) -> None:

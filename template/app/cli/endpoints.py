@@ -9,9 +9,23 @@ from app.cli.runtime import wait_for
 
 commands = typer.Typer(help="Webhook endpoints.", no_args_is_help=True)
 
-Types = Annotated[
-    list[str],
-    typer.Option(metavar="PATTERN", help="Which events: order.paid, 'order.*', '*'; repeatable."),
+_TYPES_HELP = "Which events: order.paid, 'order.*', '*'; repeatable."
+Types = Annotated[list[str], typer.Option(metavar="PATTERN", help=_TYPES_HELP)]
+NewTypes = Annotated[list[str] | None, typer.Option("--types", metavar="PATTERN", help=_TYPES_HELP)]
+Url = Annotated[str | None, typer.Option(metavar="URL", help="Where the webhooks go.")]
+TimeoutSeconds = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="One request; else APP_REQUEST_TIMEOUT_SECONDS."),
+]
+Retry = Annotated[
+    str | None,
+    typer.Option(metavar="POLICY", help="Waits as 1m,5m,1h, or JSON as in the API, or default."),
+]
+RatePerSecond = Annotated[
+    float | None, typer.Option(metavar="N", help="At most so many requests a second.")
+]
+MaxInFlight = Annotated[
+    int | None, typer.Option(metavar="N", help="At most so many requests at once.")
 ]
 
 
@@ -21,21 +35,62 @@ def add(
     types: Types,
     tenant: OwnTenant = "",
     description: Annotated[str, typer.Option(metavar="TEXT", help="Whose it is.")] = "",
-    timeout_seconds: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="One request; default: APP_REQUEST_TIMEOUT_SECONDS."),
-    ] = None,
+    timeout_seconds: TimeoutSeconds = None,
+    retry: Retry = None,
+    rate_per_second: RatePerSecond = None,
+    max_in_flight: MaxInFlight = None,
     as_json: Json = False,
 ) -> None:
     """Add an endpoint; its secret is shown now and never again."""
     from app.cli.endpoint_work import create
+    from app.cli.retry_text import policy_from
     from app.webhooks.endpoint import EndpointCreate
 
-    patterns = [part.strip() for text in types for part in text.split(",")]
     wanted = EndpointCreate(
-        url=url, types=patterns, description=description, timeout_seconds=timeout_seconds
+        url=url,
+        types=_patterns(types),
+        description=description,
+        timeout_seconds=timeout_seconds,
+        retry=None if retry is None else policy_from(retry),
+        rate_per_second=rate_per_second,
+        max_in_flight=max_in_flight,
     )
     wait_for(create(wanted, tenant, as_json=as_json))
+
+
+@commands.command()
+def update(
+    endpoint_id: EndpointId,
+    url: Url = None,
+    types: NewTypes = None,
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="Whose it is.")] = None,
+    timeout_seconds: TimeoutSeconds = None,
+    retry: Retry = None,
+    rate_per_second: RatePerSecond = None,
+    max_in_flight: MaxInFlight = None,
+    as_json: Json = False,
+) -> None:
+    """Change an endpoint; what is left out stays, 0 takes a number back."""
+    from msgspec import UNSET
+
+    from app.cli.endpoint_work import change
+    from app.cli.retry_text import changed_number, changed_policy
+    from app.webhooks.endpoint import EndpointUpdate
+
+    wanted = EndpointUpdate(
+        url=UNSET if url is None else url,
+        types=UNSET if types is None else _patterns(types),
+        description=UNSET if description is None else description,
+        timeout_seconds=changed_number(timeout_seconds),
+        retry=changed_policy(retry),
+        rate_per_second=changed_number(rate_per_second),
+        max_in_flight=changed_number(max_in_flight),
+    )
+    wait_for(change(endpoint_id, wanted, as_json=as_json))
+
+
+def _patterns(texts: list[str]) -> list[str]:
+    return [part.strip() for text in texts for part in text.split(",")]
 
 
 @commands.command("list")

@@ -5,7 +5,9 @@ answers an `Outcome`. `tests/outbox/deliverer_contract.py` is the test that ever
 Where to change what: a new kind is `app/<kind>/` with such a class and one line in `wiring.py`.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from app.outbox.message import Claim, Outcome
 from app.outbox.policy import RetryPolicy
@@ -24,4 +26,28 @@ class Deliverer(Protocol):
 
     async def close(self) -> None:
         """Give back connections."""
+        ...
+
+
+class Room(Struct, frozen=True):
+    """What a destination lets through at present; None: no limit of its own."""
+
+    in_flight: int | None = None  # at most so many at once
+    starts: int | None = None  # at most so many may be started now
+    seconds: float = 0.0  # when to ask again, if there are fewer starts than messages
+
+
+NO_LIMIT = Room()
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """A kind whose destinations have limits. `deliver` keeps them, by answering `Deferred`.
+
+    The relay asks first, so that it claims nothing that would only be deferred: a destination at
+    its limit costs no statement.
+    """
+
+    def room(self, destination: str) -> Room:
+        """How much the destination lets through now; quick, from memory."""
         ...

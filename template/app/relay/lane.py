@@ -51,9 +51,11 @@ class Lane:
 
     destination: str
     speed: Speed
+    limit: int  # in flight at once
     waiting: deque[Held] = field(default_factory=deque)
     in_flight: int = 0
     ahead: int = 0
+    ready: bool = False  # among those that may start one
     floor: datetime | None = None
 
     @property

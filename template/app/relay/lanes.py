@@ -5,19 +5,20 @@ hands out the next message to send, `done` frees its slot.
 
 Invariants: a destination never has more than its limit in flight; messages wait here only as long
 as its own speed needs to bridge one claim (`AHEAD_SECONDS`), so that a slow destination holds
-neither leases nor senders that others could use; a destination with nothing in flight goes first.
+neither leases nor senders that others could use; a destination with nothing in flight goes first;
+one that is at a limit of its own (`Room`) is not asked and costs the others nothing.
 """
 
 import asyncio
-import heapq
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from app.outbox.deliverer import NO_LIMIT, Room
 from app.outbox.store import Claimed, Wanted
 from app.relay.lane import Held, Lane, Plan, Speed
+from app.relay.later import Later
+from app.relay.starts import Starts
 from app.relay.turns import Turns
 
-LATE_SECONDS = 0.002  # look this much after a due time, whose fraction the database may round
 UNSETTLED_BATCHES = 4  # held in all, outcomes that wait to be written included
 OVERASKING = 4  # times the room
 
@@ -25,19 +26,24 @@ OVERASKING = 4  # times the room
 class Lanes:
     """All destinations of one relay."""
 
-    def __init__(self, concurrency: int, per_destination: int, batch: int) -> None:
-        self._concurrency = concurrency
+    def __init__(
+        self,
+        concurrency: int,
+        per_destination: int,
+        batch: int,
+        room: Callable[[str], Room] = lambda _: NO_LIMIT,
+    ) -> None:
+        self._concurrency, self._room = concurrency, room
         self._limit = min(per_destination, concurrency)
         self._batch = batch
         self._lanes: dict[str, Lane] = {}
         self._turns = Turns()
-        self._ready: deque[Lane] = deque()  # may start one now
-        self._due: list[tuple[float, str]] = []
+        self._starts = Starts()
+        self._later = Later()
         self._speed = Speed(0.0)
         self._held = 0
         self._short = False  # the last plan ended because the relay was full
         self.changed = asyncio.Event()  # there may be something to claim
-        self._idle: list[asyncio.Future[None]] = []  # senders that wait for a message
 
     @property
     def held(self) -> int:
@@ -58,13 +64,13 @@ class Lanes:
 
     def wake_at(self, moment: float, destination: str) -> None:
         """Something will be due there at that monotonic time."""
-        heapq.heappush(self._due, (moment + LATE_SECONDS, destination))
+        self._later.add(moment, destination)
 
     def wake_due(self, now: float) -> float | None:
         """Wake what has become due; the time of the next one."""
-        while self._due and self._due[0][0] <= now:
-            self.wake((heapq.heappop(self._due)[1],))
-        return self._due[0][0] if self._due else None
+        if due := self._later.due(now):
+            self.wake(due)
+        return self._later.next
 
     def tidy(self) -> None:
         """Once per poll: forget idle destinations, and floors, below which may be late commits."""
@@ -81,34 +87,53 @@ class Lanes:
         settle is not asked for ever more claims.
         """
         self.changed.clear()
-        ahead = self._speed.ahead(now, 2 * self._batch)
-        room = self._concurrency + ahead - self._held
-        self._short = room <= ahead // 2
-        if self._short and not (self._turns.quiet and room > 0):
-            return Plan([], 0)  # many small claims cost more than waiting for room
-        settling = self._concurrency + UNSETTLED_BATCHES * self._batch - unsettled
-        limit = max(0, min(room, self._batch, settling))
+        limit = self._at_most(now, unsettled)
+        if limit is None:
+            return Plan([], 0)
         wanted: list[Wanted] = []
-        asked = 0
+        asked, left = 0, list[str]()
         for destination in self._turns:
             if asked >= OVERASKING * limit:
                 self._short = True
                 break
-            each = self._wanted(destination, limit, now)
+            allowed = self._room(destination)
+            each = self._wanted(destination, limit, allowed, now)
             if each is not None:
                 asked += each.slots
                 wanted.append(each)
-        for each in wanted:
-            self._turns.leave(each.destination)
+            elif allowed.starts == 0:
+                left.append(destination)
+                if self._later.again(now + allowed.seconds, destination):
+                    self.changed.set()  # the next time to look may have become an earlier one
+        for destination in (*left, *(each.destination for each in wanted)):
+            self._turns.leave(destination)
         return Plan(wanted, limit)
 
-    def _wanted(self, destination: str, limit: int, now: float) -> Wanted | None:
+    def _at_most(self, now: float, unsettled: int) -> int | None:
+        ahead = self._speed.ahead(now, 2 * self._batch)
+        room = self._concurrency + ahead - self._held
+        self._short = room <= ahead // 2
+        if self._short and not (self._turns.quiet and room > 0):
+            return None  # many small claims cost more than waiting for room
+        settling = self._concurrency + UNSETTLED_BATCHES * self._batch - unsettled
+        return max(0, min(room, self._batch, settling))
+
+    def _wanted(self, destination: str, limit: int, room: Room, now: float) -> Wanted | None:
         lane = self._lanes.get(destination)
-        if lane is None:
-            return Wanted(destination, min(self._limit, limit))
-        lane.ahead = lane.speed.ahead(now, 2 * self._batch)
-        slots = min(self._limit + lane.ahead - lane.held, limit)
-        return Wanted(destination, slots, lane.floor) if slots > 0 else None
+        most = self._most(room)
+        slots, floor = min(most, limit), None
+        if lane is not None:
+            lane.limit, lane.ahead = most, lane.speed.ahead(now, 2 * self._batch)
+            slots, floor = min(most + lane.ahead - lane.held, limit), lane.floor
+        if room.starts is not None:
+            slots = min(slots, room.starts - (len(lane.waiting) if lane else 0))
+        return Wanted(destination, slots, floor) if slots > 0 else None
+
+    def _most(self, room: Room) -> int:
+        return self._limit if room.in_flight is None else min(self._limit, room.in_flight)
+
+    def _new(self, destination: str, now: float) -> Lane:
+        return Lane(destination, Speed(now), self._most(self._room(destination)))
 
     def add(self, plan: Plan, claimed: Claimed, now: float) -> list[Held]:
         """Take in what a claim brought. A destination that gave all it was asked may have more."""
@@ -119,15 +144,14 @@ class Lanes:
             counts[destination] = counts.get(destination, 0) + 1
             lane = self._lanes.get(destination)
             if lane is None:
-                lane = self._lanes[destination] = Lane(destination, Speed(now))
+                lane = self._lanes[destination] = self._new(destination, now)
             lane.waiting.append(held)
-            if len(lane.waiting) == 1 and lane.in_flight < self._limit:
-                self._make_ready(lane)
+            self._starts.offer(lane)
         for reclaimed in claimed.reclaimed:
             counts[reclaimed.destination] = counts.get(reclaimed.destination, 0) + 1
         self._held += len(added)
         self._rejoin(plan, counts, claimed)
-        self._wake_senders(len(added))
+        self._starts.wake(len(added))
         return added
 
     def _rejoin(self, plan: Plan, counts: dict[str, int], claimed: Claimed) -> None:
@@ -152,23 +176,7 @@ class Lanes:
 
     async def take(self) -> Held:
         """The next message to send, waited for; its slot is taken until `done`."""
-        while not self._ready:
-            waiter = asyncio.get_running_loop().create_future()
-            self._idle.append(waiter)
-            await waiter
-        lane = self._ready.popleft()
-        lane.in_flight += 1
-        held = lane.waiting.popleft()
-        if lane.waiting and lane.in_flight < self._limit:
-            self._ready.append(lane)
-        return held
-
-    def _wake_senders(self, count: int) -> None:
-        while count > 0 and self._idle:
-            waiter = self._idle.pop()
-            if not waiter.done():
-                waiter.set_result(None)
-                count -= 1
+        return await self._starts.take()
 
     def done(self, held: Held) -> None:
         """The message is sent or given up."""
@@ -178,22 +186,15 @@ class Lanes:
         self._speed.count()
         self._held -= 1
         waiting = len(lane.waiting)
-        if waiting and lane.in_flight == self._limit - 1:
-            self._make_ready(lane)  # whoever called `done` takes next
+        self._starts.offer(lane)  # whoever called `done` takes next
         if self._short or (2 * waiting <= lane.ahead and lane.destination in self._turns):
             self.changed.set()
-
-    def _make_ready(self, lane: Lane) -> None:
-        if lane.in_flight:
-            self._ready.append(lane)
-        else:
-            self._ready.appendleft(lane)
 
     def withdraw(self) -> list[Held]:
         """Everything that has not been started; nothing of it will be."""
         withdrawn = [held for lane in self._lanes.values() for held in lane.waiting]
         for lane in self._lanes.values():
             lane.waiting.clear()
-        self._ready.clear()
+        self._starts.clear()
         self._held -= len(withdrawn)
         return withdrawn

@@ -86,3 +86,39 @@ def test_test_sends_one_signed_ping_and_explains_the_answer(embedded: Project):
         done = embedded.run("endpoints", "test", bad["id"])
         assert done.returncode == 1
         assert "404" in done.stdout
+
+
+def test_a_retry_policy_and_limits_are_given_changed_and_taken_back(embedded: Project):
+    """As waits or as JSON; the real span is printed beside the policy."""
+    made = embedded.json(
+        "endpoints", "add", URL, "--types", "*", "--retry", "1m,5m,15m,1h,6h,24h",
+        "--rate-per-second", 5, "--max-in-flight", 2,
+    )  # fmt: skip
+    assert made["retry"]["delays_seconds"] == [60, 300, 900, 3600, 21600, 86400]
+    assert made["retry_span"] == "7 attempts over 1 d 7 h"
+    assert (made["rate_per_second"], made["max_in_flight"]) == (5, 2)
+    assert "7 attempts over 1 d 7 h" in embedded.ok("endpoints", "show", made["id"])
+    policy = '{"kind":"exponential","attempts":20,"max_age_seconds":60,"on_status":{"404":"retry"}}'
+    changed = embedded.json(
+        "endpoints", "update", made["id"], "--retry", policy, "--rate-per-second", 0
+    )
+    assert changed["retry"]["on_status"] == {"404": "retry"}
+    assert changed["retry_span"] == "4 attempts over 35 s"
+    assert (changed["rate_per_second"], changed["max_in_flight"]) == (None, 2)
+    back = embedded.json("endpoints", "update", made["id"], "--retry", "default")
+    assert back["retry_span"] == "12 attempts over 1 h 43 min"
+    assert audited(embedded)[-1][1:] == ("endpoint.update", made["id"])
+
+
+def test_a_retry_policy_that_is_none_is_refused(embedded: Project):
+    """The forms that there are, or the rule that it breaks."""
+    for text, words in (
+        ("5 minutes", "no wait such as"),
+        ('{"kind":"linear"}', "linear"),
+        ('{"kind":"exponential","attempts":0}', "retry.attempts"),
+    ):
+        done = embedded.run("endpoints", "add", URL, "--types", "*", "--retry", text)
+        assert done.returncode in (1, 2), done.stderr
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+    assert embedded.json("endpoints", "list") == {"items": []}

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.outbox.message import Delivered, ErrorKind, Failed, ParkedReason, Response
+from app.outbox.policy import Exponential
 from app.webhooks.outcomes import SendFailed, outcome_of, retry_after_seconds
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -79,3 +80,17 @@ def test_the_text_of_a_failure_can_be_stored_and_shown():
     text = SendFailed(ErrorKind.PROTOCOL, "bad\x00 line:\r\n  \ud800<x>" + "y" * 999).text
     assert text.startswith("bad line: <x>y")
     assert len(text) == 300
+
+
+def test_the_policy_may_have_rules_for_statuses():
+    """An exact status before its class; success is never asked about."""
+    policy = Exponential(on_status={"404": "retry", "4xx": "park", "503": "park", "410": "retry"})
+    parks = {s: outcome_of(Response(s), policy) for s in (404, 429, 503, 500, 410, 200)}
+    assert isinstance(parks.pop(200), Delivered)
+    assert {s: o.park for s, o in parks.items()} == {
+        404: None,
+        429: ParkedReason.REJECTED,
+        503: ParkedReason.REJECTED,
+        500: None,
+        410: None,
+    }
