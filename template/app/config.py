@@ -48,6 +48,9 @@ class Settings:
     request_timeout_seconds: float = _setting(15.0, "one request in total, body included")
     connect_timeout_seconds: float = _setting(5.0, "its connect part; never above the total")
     poll_seconds: float = _setting(1.0, "backstop: look for due messages at least this often")
+    listen: bool = _setting(
+        True, "PostgreSQL wakes relays; false behind a pooler of transactions: they poll"
+    )
     relay_concurrency: int = _setting(64, "requests in flight per relay")
     endpoint_concurrency: int = _setting(8, "requests in flight per endpoint and relay")
     claim_batch: int = _setting(250, "messages claimed at once")

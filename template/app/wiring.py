@@ -37,9 +37,10 @@ from app.outbox.catalogue import Catalogue
 from app.outbox.deliverer import Deliverer
 from app.outbox.publish import CATALOGUE
 from app.program import program
+from app.relay.counts import Counts
 from app.relay.gauges import watching
 from app.relay.metrics import RelayMetrics
-from app.relay.relay import Counts, Relay
+from app.relay.relay import Relay
 from app.relay.wakeup import Notifier
 from app.webhooks.deliverer import WebhookDeliverer
 from app.webhooks.routes import Endpoints

@@ -21,7 +21,8 @@ from app.config import Settings
 from app.errors import UsageError
 
 if TYPE_CHECKING:
-    from app.relay.relay import Counts, Relay
+    from app.relay.counts import Counts
+    from app.relay.relay import Relay
 
 Once = Annotated[bool, typer.Option("--once", help="One round, then end.")]
 Drain = Annotated[bool, typer.Option("--drain", help="Until nothing is due, then end.")]

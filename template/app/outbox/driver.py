@@ -4,6 +4,9 @@ They are driver-level (asyncpg) and stand outside the pool, because claim and se
 SQLAlchemy cost three times the time. Invariant: no statement of the relay outlives half a lease,
 on either side: the server ends it (`statement_timeout`), and a server that no longer answers is
 given up by the client. Any error drops the connection; the next statement opens a new one.
+
+Behind a pooler of transactions (`APP_LISTEN=false`) a connection has no session: limits are set in
+each transaction anew, and nothing is prepared, since the next statement may meet another server.
 """
 
 import asyncio
@@ -16,47 +19,47 @@ from app.db.engine import Database
 KEEPALIVE_SECONDS = 10
 CONNECT_SECONDS = 10.0
 # Each statement here goes by an index, whatever the statistics of a young or busy table may say.
-_SESSION = """SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
- set_config('application_name', $1, false),
- set_config('statement_timeout', $2, false),
- set_config('idle_in_transaction_session_timeout', $2, false),
- set_config('tcp_keepalives_idle', $3, false),
- set_config('tcp_keepalives_interval', $3, false),
- set_config('tcp_keepalives_count', '3', false),
- set_config('synchronous_commit', coalesce($4, current_setting('synchronous_commit')), false)"""
+_LIMITS = """SELECT set_config('enable_seqscan', 'off', $3), set_config('jit', 'off', $3),
+ set_config('application_name', $1, $3),
+ set_config('statement_timeout', $2, $3),
+ set_config('idle_in_transaction_session_timeout', $2, $3)"""
+_KEEPALIVE = """SELECT set_config('tcp_keepalives_idle', $1, false),
+ set_config('tcp_keepalives_interval', $1, false),
+ set_config('tcp_keepalives_count', '3', false)"""
 
 
-async def connect(
-    database: Database, name: str, limit_seconds: float, *, may_forget: bool = False
-) -> asyncpg.Connection:
-    """A connection of its own to the application's database, with the limits set.
-
-    `may_forget`: its commits do not wait for the disk.
-    """
-    engine = database.writer
+async def connect(database: Database, name: str, limit_seconds: float) -> asyncpg.Connection:
+    """A connection of its own to the application's database, with the limits set."""
+    engine, pooled = database.writer, not database.settings.listen
     _, arguments = engine.dialect.create_connect_args(engine.url)
     arguments.pop("prepared_statement_name_func", None)  # these two are SQLAlchemy's own
     cached = arguments.pop("prepared_statement_cache_size", None)
-    if cached is not None:
-        arguments["statement_cache_size"] = int(cached)  # 0 behind a pooler of transactions
+    if pooled or cached is not None:
+        arguments["statement_cache_size"] = 0 if pooled else int(cached)
     connection = await asyncpg.connect(**arguments, timeout=CONNECT_SECONDS)
     try:
-        values = name, str(int(limit_seconds * 1000)), str(KEEPALIVE_SECONDS)
-        commit = "off" if may_forget else None
-        await connection.fetchrow(_SESSION, *values, commit, timeout=limit_seconds)
+        if not pooled:
+            await _limit(connection, name, limit_seconds, for_transaction=False)
+            await connection.fetchrow(_KEEPALIVE, str(KEEPALIVE_SECONDS), timeout=limit_seconds)
     except BaseException:
         connection.terminate()
         raise
     return connection
 
 
+async def _limit(
+    connection: asyncpg.Connection, name: str, limit_seconds: float, *, for_transaction: bool
+) -> None:
+    milliseconds = str(int(limit_seconds * 1000))
+    await connection.fetchrow(_LIMITS, name, milliseconds, for_transaction, timeout=limit_seconds)
+
+
 class Link:
     """One connection that is opened when needed and replaced when broken; one statement a time."""
 
-    def __init__(self, database: Database, name: str, *, may_forget: bool = False) -> None:
+    def __init__(self, database: Database, name: str) -> None:
         self._database = database
         self._name = name
-        self._may_forget = may_forget
         self._limit = database.settings.lease_seconds / 2
         self._lock = asyncio.Lock()
         self._connection: asyncpg.Connection | None = None
@@ -65,18 +68,25 @@ class Link:
         """The rows of one statement, which is a transaction of its own."""
         async with self._lock:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await connect(
-                    self._database, self._name, self._limit, may_forget=self._may_forget
-                )
+                self._connection = await connect(self._database, self._name, self._limit)
             try:
-                rows: list[asyncpg.Record] = await self._connection.fetch(
-                    statement, *arguments, timeout=self._limit
-                )
-                return rows
+                return await self._fetch(self._connection, statement, *arguments)
             except BaseException:  # a cancelled statement leaves the connection in the middle of it
                 self._connection.terminate()
                 self._connection = None
                 raise
+
+    async def _fetch(
+        self, connection: asyncpg.Connection, statement: str, *arguments: Any
+    ) -> list[asyncpg.Record]:
+        rows: list[asyncpg.Record]
+        if self._database.settings.listen:
+            rows = await connection.fetch(statement, *arguments, timeout=self._limit)
+            return rows
+        async with asyncio.timeout(self._limit), connection.transaction():
+            await _limit(connection, self._name, self._limit, for_transaction=True)
+            rows = await connection.fetch(statement, *arguments)
+        return rows
 
     async def close(self) -> None:
         """Close the connection, if there is one."""

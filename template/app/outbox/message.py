@@ -68,8 +68,13 @@ class Claim(Struct, frozen=True, gc=False):
     age_seconds: float  # since the ladder started: creation, or a person's retry
     body: bytes
     traceparent: str | None
-    lone: bool  # claimed alone, because an earlier claim of it was lost
+    losses: int  # how many earlier claims of it were lost; above 0 it was claimed alone
     claimed_at: float  # time.monotonic() before the claim statement was sent
+
+    @property
+    def lone(self) -> bool:
+        """Whether it was claimed alone, because an earlier claim of it was lost."""
+        return self.losses > 0
 
     @property
     def rung(self) -> int:

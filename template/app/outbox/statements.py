@@ -3,7 +3,8 @@
 from app.outbox.tables import DUE, SUSPECT
 
 LOST_ERROR = "the relay that had claimed it ended, or stalled beyond its lease, without an outcome"
-LONE_BACKOFF_SECONDS = 5.0  # times the number of losses while alone: suspects take turns
+LONE_BACKOFF_SECONDS = 5.0  # times the number of losses: suspects take turns
+LONE_BACKOFF_STEPS = 12
 
 
 def scan(in_seconds: str) -> str:

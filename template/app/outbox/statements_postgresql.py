@@ -9,7 +9,7 @@ Invariants, each with a test in `tests/outbox`:
 """
 
 from app.outbox.policy import LONE_LOSSES
-from app.outbox.statements import LONE_BACKOFF_SECONDS, LOST_ERROR, scan
+from app.outbox.statements import LONE_BACKOFF_SECONDS, LONE_BACKOFF_STEPS, LOST_ERROR, scan
 from app.outbox.tables import DUE, SUSPECT
 
 # A row whose lease ran out is not claimed but reclaimed: its attempt is logged as lost, and it
@@ -23,9 +23,11 @@ _TAKE = f"""
       ELSE {{now}} + make_interval(secs => {{lease}}::float8) END,
     attempts = m.attempts + CASE WHEN p.lost THEN 0 ELSE 1 END,
     losses = m.losses + CASE WHEN p.lost THEN 1 ELSE 0 END,
-    lone_losses = m.lone_losses + CASE WHEN p.lost AND m.losses > 0 THEN 1 ELSE 0 END,
+    lone_losses = m.lone_losses + CASE WHEN p.lost AND m.alone THEN 1 ELSE 0 END,
+    alone = false,
     available_at = CASE WHEN NOT p.lost THEN m.available_at WHEN m.losses = 0 THEN {{now}}
-      ELSE {{now}} + make_interval(secs => {LONE_BACKOFF_SECONDS} * (m.lone_losses + 1)) END,
+      ELSE {{now}} + make_interval(
+        secs => {LONE_BACKOFF_SECONDS} * least(m.losses, {LONE_BACKOFF_STEPS})) END,
     last_error = CASE WHEN p.lost THEN '{LOST_ERROR}' ELSE m.last_error END,
     parked_at = CASE WHEN p.crashed THEN {{now}} END,
     parked_reason = CASE WHEN p.crashed THEN 'crashed' END
@@ -39,21 +41,21 @@ _TAKE = f"""
   FROM taken t JOIN events e ON e.id = t.event_id WHERE t.lost
   ON CONFLICT DO NOTHING
 )
-SELECT t.id, t.event_id, t.destination, t.attempts, t.ladder_start, t.available_at, t.lost,
-  t.parked_at IS NOT NULL AS parked,
+SELECT t.id, t.event_id, t.destination, t.attempts, t.ladder_start, t.losses, t.available_at,
+  t.lost, t.parked_at IS NOT NULL AS parked,
   extract(epoch FROM {{now}} - coalesce(t.ladder_started_at, t.created_at))::float8 AS age,
   e.type, e.tenant, e.traceparent, CASE WHEN t.lost THEN ''::bytea ELSE e.body END AS body
 FROM taken t JOIN events e ON e.id = t.event_id"""
 
 _FREE = "(claim_token IS NULL OR lease_until < {now})"
 _LOST = f"""m.claim_token IS NOT NULL AS lost,
-    m.claim_token IS NOT NULL AND m.losses > 0 AND m.lone_losses + 1 >= {LONE_LOSSES} AS crashed"""
+    m.claim_token IS NOT NULL AND m.alone AND m.lone_losses + 1 >= {LONE_LOSSES} AS crashed"""
 
 CLAIM = f"""WITH picked AS (
   SELECT m.id, {_LOST}
   FROM unnest($1::text[], $2::int[], $3::timestamptz[]) AS w (destination, slots, floor)
   CROSS JOIN LATERAL (
-    SELECT id, claim_token, losses, lone_losses FROM outbox_messages
+    SELECT id, claim_token, alone, lone_losses FROM outbox_messages
     WHERE {DUE} AND destination = w.destination AND available_at <= {{now}}
       AND available_at >= coalesce(w.floor, '-infinity') AND {_FREE}
     ORDER BY available_at, id LIMIT w.slots FOR UPDATE SKIP LOCKED
@@ -62,8 +64,9 @@ CLAIM = f"""WITH picked AS (
 CLAIM_LONE = f"""WITH picked AS (
   SELECT m.id, {_LOST}
   FROM (
-    SELECT id, claim_token, losses, lone_losses FROM outbox_messages
+    SELECT id, claim_token, alone, lone_losses FROM outbox_messages
     WHERE {SUSPECT} AND available_at <= {{now}} AND {_FREE}
+      AND (losses > 1) = coalesce($4, losses > 1) AND destination <> ALL ($5::text[])
     ORDER BY available_at, id LIMIT 1 FOR UPDATE SKIP LOCKED
   ) m{_TAKE}""".format(token="$1", lease="$2", now="coalesce($3::timestamptz, now())")
 
@@ -117,6 +120,7 @@ UPDATE outbox_messages m SET {{change}} FROM held h WHERE m.id = h.id RETURNING 
 EXTEND = _HELD.format(
     change="lease_until = coalesce($4::timestamptz, now()) + make_interval(secs => $3::float8)"
 )
+ALONE = _HELD.format(change="alone = $3::boolean")
 RELEASE = _HELD.format(change="claim_token = NULL, lease_until = NULL, attempts = m.attempts - 1")
 
 SETTLED_BEFORE = """SELECT message_id AS id FROM attempts a

@@ -7,7 +7,7 @@ or the word `now`; ids are 32 hexadecimal digits.
 from sqlalchemy import text
 
 from app.outbox.policy import LONE_LOSSES
-from app.outbox.statements import LONE_BACKOFF_SECONDS, LOST_ERROR, scan
+from app.outbox.statements import LONE_BACKOFF_SECONDS, LONE_BACKOFF_STEPS, LOST_ERROR, scan
 from app.outbox.tables import DUE, SUSPECT
 
 FORMAT = "'%Y-%m-%dT%H:%M:%fZ'"
@@ -22,12 +22,14 @@ _TAKE = f"""UPDATE outbox_messages SET
   lease_until = CASE WHEN {_LOST} THEN NULL ELSE strftime({FORMAT}, :now, :lease) END,
   attempts = attempts + CASE WHEN {_LOST} THEN 0 ELSE 1 END,
   losses = losses + CASE WHEN {_LOST} THEN 1 ELSE 0 END,
-  lone_losses = lone_losses + CASE WHEN {_LOST} AND losses > 0 THEN 1 ELSE 0 END,
+  lone_losses = lone_losses + CASE WHEN {_LOST} AND alone THEN 1 ELSE 0 END,
+  alone = false,
   available_at = CASE WHEN NOT ({_LOST}) THEN available_at WHEN losses = 0 THEN {NOW}
-    ELSE strftime({FORMAT}, :now, ({LONE_BACKOFF_SECONDS} * (lone_losses + 1)) || ' seconds') END,
+    ELSE strftime({FORMAT}, :now, ({LONE_BACKOFF_SECONDS} * min(losses, {LONE_BACKOFF_STEPS}))
+    || ' seconds') END,
   last_error = CASE WHEN {_LOST} THEN '{LOST_ERROR}' ELSE last_error END,
-  parked_at = CASE WHEN {_LOST} AND losses > 0 AND lone_losses + 1 >= {LONE_LOSSES} THEN {NOW} END,
-  parked_reason = CASE WHEN {_LOST} AND losses > 0 AND lone_losses + 1 >= {LONE_LOSSES}
+  parked_at = CASE WHEN {_LOST} AND alone AND lone_losses + 1 >= {LONE_LOSSES} THEN {NOW} END,
+  parked_reason = CASE WHEN {_LOST} AND alone AND lone_losses + 1 >= {LONE_LOSSES}
     THEN 'crashed' END
 WHERE id IN ({{picked}})
 RETURNING id"""
@@ -47,12 +49,14 @@ CLAIM_LONE = text(
     _TAKE.format(
         picked=f"""SELECT id FROM outbox_messages
   WHERE {SUSPECT} AND available_at <= {NOW} AND {_FREE}
+    AND (losses > 1) = coalesce(:again, losses > 1)
+    AND destination NOT IN (SELECT value FROM json_each(:busy))
   ORDER BY available_at, id LIMIT 1"""
     )
 )
 
-TAKEN = text(f"""SELECT m.id, m.event_id, m.destination, m.attempts, m.ladder_start, m.available_at,
-  m.claim_token IS NULL AS lost, m.parked_at IS NOT NULL AS parked,
+TAKEN = text(f"""SELECT m.id, m.event_id, m.destination, m.attempts, m.ladder_start, m.losses,
+  m.available_at,  m.claim_token IS NULL AS lost, m.parked_at IS NOT NULL AS parked,
   (julianday({NOW}) - julianday(coalesce(m.ladder_started_at, m.created_at))) * 86400.0 AS age,
   e.type, e.tenant, e.traceparent, e.body
 FROM json_each(:ids) i JOIN outbox_messages m ON m.id = i.value JOIN events e ON e.id = m.event_id
@@ -99,6 +103,7 @@ WHERE {_GUARD}
 RETURNING id"""
 
 EXTEND = text(_HELD.format(change=f"lease_until = strftime({FORMAT}, :now, :lease)"))
+ALONE = text(_HELD.format(change="alone = :alone"))
 RELEASE = text(
     _HELD.format(change="claim_token = NULL, lease_until = NULL, attempts = attempts - 1")
 )

@@ -68,7 +68,10 @@ class Backend(Protocol):
     async def claim(
         self, wanted: Sequence[Wanted], limit: int, now: datetime | None
     ) -> Claimed: ...
-    async def claim_lone(self, now: datetime | None) -> Claimed: ...
+    async def claim_lone(
+        self, now: datetime | None, again: bool | None, busy: Sequence[str]
+    ) -> Claimed: ...
+    async def set_alone(self, claim: Claim, alone: bool) -> bool: ...
     async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]: ...
     async def extend(self, claims: Sequence[Claim], now: datetime | None) -> set[UUID]: ...
     async def release(self, claims: Sequence[Claim]) -> set[UUID]: ...
@@ -95,9 +98,20 @@ class Store:
         most = sum(each.slots for each in wanted) if limit is None else limit
         return await self._backend.claim(wanted, most, now)
 
-    async def claim_lone(self, now: datetime | None = None) -> Claimed:
-        """Take one message of those whose earlier claim was lost."""
-        return await self._backend.claim_lone(now)
+    async def claim_lone(
+        self, now: datetime | None = None, again: bool | None = None, busy: Sequence[str] = ()
+    ) -> Claimed:
+        """Take one message of those whose earlier claim was lost, of no destination in `busy`.
+
+        `again`: only one that was lost more than once (True), or once (False).
+        """
+        return await self._backend.claim_lone(now, again, busy)
+
+    async def set_alone(self, claim: Claim, *, alone: bool) -> bool:
+        """Note whether the relay does nothing beside this claim: only then does a loss count
+        towards `crashed`. False: the claim has been taken over.
+        """
+        return await self._backend.set_alone(claim, alone)
 
     async def settle(self, batch: Sequence[Settlement], now: datetime | None = None) -> set[UUID]:
         """Carry out the transitions; the ids that were written, the rest is lost."""

@@ -23,9 +23,7 @@ class PostgresqlBackend:
 
     def __init__(self, database: Database) -> None:
         self._lease = database.settings.lease_seconds
-        # A claim that a crash of the server makes forgotten is due again, and the settle that
-        # follows a claim flushes it first: so it need not wait for the disk itself.
-        self._claims = Link(database, "relay claims", may_forget=True)
+        self._claims = Link(database, "relay claims")
         self._settles = Link(database, "relay settles")
         self._upkeep = Link(database, "relay upkeep")
 
@@ -37,13 +35,19 @@ class PostgresqlBackend:
         rows = await self._claims.fetch(
             sql.CLAIM, destinations, slots, floors, token, self._lease, now, limit
         )
-        return claimed(rows, token, before, lone=False)
+        return claimed(rows, token, before)
 
-    async def claim_lone(self, now: datetime | None) -> Claimed:
+    async def claim_lone(
+        self, now: datetime | None, again: bool | None, busy: Sequence[str]
+    ) -> Claimed:
         """The suspect that has been due longest."""
         token, before = uuid4(), time.monotonic()
-        rows = await self._claims.fetch(sql.CLAIM_LONE, token, self._lease, now)
-        return claimed(rows, token, before, lone=True)
+        rows = await self._claims.fetch(sql.CLAIM_LONE, token, self._lease, now, again, list(busy))
+        return claimed(rows, token, before)
+
+    async def set_alone(self, claim: Claim, alone: bool) -> bool:
+        """One statement."""
+        return bool(await self._ids(self._upkeep, sql.ALONE, *_held([claim]), alone))
 
     async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]:
         """One statement: guard and lock, update, log."""
@@ -81,7 +85,7 @@ def _held(claims: Sequence[Claim]) -> tuple[list[UUID], list[UUID]]:
     return [claim.message_id for claim in claims], [claim.token for claim in claims]
 
 
-def claimed(rows: Sequence[Any], token: UUID, before: float, *, lone: bool) -> Claimed:
+def claimed(rows: Sequence[Any], token: UUID, before: float) -> Claimed:
     """The rows of a claim statement as claims, oldest due first, and the reclaimed ones."""
     claims: list[Claim] = []
     reclaimed: list[Reclaimed] = []
@@ -96,7 +100,7 @@ def claimed(rows: Sequence[Any], token: UUID, before: float, *, lone: bool) -> C
             Claim(
                 row["id"], row["event_id"], row["type"], row["tenant"], destination, token,
                 row["attempts"], row["ladder_start"], row["age"], row["body"],
-                row["traceparent"], lone, before,
+                row["traceparent"], row["losses"], before,
             )
         )  # fmt: skip
     return Claimed(claims, reclaimed, floors)

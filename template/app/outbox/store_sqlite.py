@@ -6,7 +6,7 @@ disk. Ids cross the driver as 32 hexadecimal digits.
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -45,16 +45,21 @@ class SqliteBackend:
                 left = limit - len(ids)
                 chosen = {"destinations": _json(destinations), "slots": slots, "left": left}
                 ids += (await connection.execute(sql.CLAIM, values | chosen)).scalars()
-            return await self._taken(connection, ids, token, before, now, lone=False)
+            return await self._taken(connection, ids, token, before, now)
 
-    async def claim_lone(self, now: datetime | None) -> Claimed:
+    async def claim_lone(
+        self, now: datetime | None, again: bool | None, busy: Sequence[str]
+    ) -> Claimed:
         """The suspect that has been due longest."""
         token, before = uuid4(), time.monotonic()
+        values = self._claim_values(token, now) | {"again": again, "busy": _json(list(busy))}
         async with self._database.writer.begin() as connection:
-            found = await connection.execute(sql.CLAIM_LONE, self._claim_values(token, now))
-            return await self._taken(
-                connection, list(found.scalars()), token, before, now, lone=True
-            )
+            found = await connection.execute(sql.CLAIM_LONE, values)
+            return await self._taken(connection, list(found.scalars()), token, before, now)
+
+    async def set_alone(self, claim: Claim, alone: bool) -> bool:
+        """One statement."""
+        return bool(await self._held(sql.ALONE, [claim], {"alone": alone}))
 
     def _claim_values(self, token: UUID, now: datetime | None) -> dict[str, object]:
         return {"token": token.hex, "lease": self._lease, "now": _now(now)}
@@ -66,8 +71,6 @@ class SqliteBackend:
         token: UUID,
         before: float,
         now: datetime | None,
-        *,
-        lone: bool,
     ) -> Claimed:
         if not ids:
             return Claimed([], [], {})
@@ -75,7 +78,7 @@ class SqliteBackend:
         rows = [_typed(row) for row in (await connection.execute(sql.TAKEN, values)).mappings()]
         if any(row["lost"] for row in rows):
             await connection.execute(sql.LOG_LOST, values)
-        return claimed(rows, token, before, lone=lone)
+        return claimed(rows, token, before)
 
     async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]:
         """Guard and update, then the log of what was written, in one transaction."""
@@ -98,11 +101,11 @@ class SqliteBackend:
         return await self._held(sql.RELEASE, claims, {})
 
     async def _held(
-        self, statement: TextClause, claims: Sequence[Claim], values: dict[str, str]
+        self, statement: TextClause, claims: Sequence[Claim], values: Mapping[str, object]
     ) -> set[UUID]:
         rows = _json([(claim.message_id.hex, claim.token.hex) for claim in claims])
         async with self._database.writer.begin() as connection:
-            return _ids(await connection.execute(statement, values | {"rows": rows}))
+            return _ids(await connection.execute(statement, {**values, "rows": rows}))
 
     async def settled_before(self, claims: Sequence[Claim]) -> set[UUID]:
         """Found in the log of attempts."""

@@ -9,6 +9,7 @@ is updated several times, stays narrow.
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Computed,
     Float,
@@ -62,6 +63,7 @@ outbox_messages = Table(
     Column("ladder_started_at", UtcDateTime),  # null: created_at; set for later and by a retry
     Column("losses", SmallInteger, nullable=False, server_default=text("0")),
     Column("lone_losses", SmallInteger, nullable=False, server_default=text("0")),
+    Column("alone", Boolean, nullable=False, server_default=text("false")),  # see relay/suspects.py
     Column("available_at", UtcDateTime, nullable=False, server_default=db_now()),
     Column("claim_token", Id),
     Column("claimed_at", UtcDateTime),

@@ -2,7 +2,7 @@
 
     poll   every `poll_seconds` a skip scan over all destinations: the backstop of every wake-up
     claim  as soon as a destination may have something and there is room; one statement for all
-    lone   suspects (see `store.py`), one at a time, beside everything else
+    note   what a claim reclaimed, so that `suspects.py` looks at it
 
 Invariant: a database error is logged and waited out; it never ends a loop, and a claim whose
 answer is lost comes back when its lease ends.
@@ -10,14 +10,13 @@ answer is lost comes back when its lease ends.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 
 import structlog
 
 from app.config import Settings
-from app.outbox.store import Claimed, Store
-from app.relay.lane import Held
+from app.outbox.store import Claimed, Store, Wanted
 from app.relay.lanes import Lanes
 from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
@@ -37,12 +36,11 @@ class Claiming:
         leases: Leases,
         metrics: RelayMetrics,
         settings: Settings,
-        deliver: Callable[[Held], Awaitable[None]],
+        suspected: Callable[[], None],
     ) -> None:
         self._store, self._lanes, self._leases, self._metrics = store, lanes, leases, metrics
-        self._poll_seconds = settings.poll_seconds
-        self._deliver = deliver
-        self._suspects = asyncio.Event()
+        self._settings, self._poll_seconds = settings, settings.poll_seconds
+        self._suspected = suspected
         self.look = asyncio.Event()  # scan now
         self.stopping = asyncio.Event()
         self.claimed = 0
@@ -51,8 +49,8 @@ class Claiming:
 
     @property
     def busy(self) -> bool:
-        """Whether a claim is under way, or a suspect is."""
-        return self._active > 0 or self._suspects.is_set()
+        """Whether a claim is under way."""
+        return self._active > 0
 
     async def run_claims(self) -> None:
         """Claim until told to stop. The wake-up is cleared before the claim, never after."""
@@ -70,7 +68,7 @@ class Claiming:
                 self.note(found, "shared")
             except Exception as error:
                 self._lanes.put_back(plan)
-                await self._survive("claim", error)
+                await self.survive("claim", error)
             finally:
                 self._active -= 1
 
@@ -81,37 +79,23 @@ class Claiming:
         except TimeoutError:
             pass
 
-    async def run_lone(self) -> None:
-        """Deliver suspects one by one. None of them shares its claim with another message."""
-        while not self.stopping.is_set():
-            await self._suspects.wait()
-            self._active += 1
-            self._suspects.clear()
-            try:
-                while not self.stopping.is_set() and await self.lone_round():
-                    pass
-            except Exception as error:
-                await self._survive("claim", error)
-            finally:
-                self._active -= 1
-
-    async def lone_round(self, now: datetime | None = None) -> bool:
-        """One suspect, from claim to outcome; whether there was one."""
-        found = await self._store.claim_lone(now)
-        held = [Held(claim, claim.claimed_at) for claim in found.claims]
-        self._leases.hold(held)
-        self.note(found, "lone")
-        for each in held:
-            await self._deliver(each)
-        return bool(found.claims or found.reclaimed)
+    async def startable(self, now: datetime | None) -> list[Wanted]:
+        """What is due, as much as can start at once; for one round."""
+        room, wanted = self._settings.relay_concurrency, []
+        for due in sorted(await self._store.due(now), key=lambda due: due.in_seconds):
+            slots = min(room, self._settings.endpoint_concurrency)
+            if due.destination is not None and due.in_seconds <= 0 and slots > 0:
+                wanted.append(Wanted(due.destination, slots))
+                room -= slots
+        return wanted
 
     def note(self, found: Claimed, lane: str) -> None:
-        """Count what a claim brought and wake the lone loop for what it reclaimed."""
+        """Count what a claim brought and have what it reclaimed looked at."""
         self.claimed += len(found.claims)
         self.reclaimed += len(found.reclaimed)
         self._metrics.claims.labels(lane).inc(len(found.claims))
         for lost in found.reclaimed:
-            self._suspects.set()
+            self._suspected()
             kind = lost.destination.partition(":")[0]
             self._metrics.attempts.labels(kind, "lost").inc()
             logger.warning("lease ran out", message_id=str(lost.message_id), attempt=lost.attempt)
@@ -125,7 +109,7 @@ class Claiming:
             try:
                 await self.scan()
             except Exception as error:
-                await self._survive("scan", error)
+                await self.survive("scan", error)
             self.look.clear()
             try:
                 async with asyncio.timeout(self._poll_seconds):
@@ -149,14 +133,15 @@ class Claiming:
         """Something of that destination, or a suspect (None), is due in some seconds."""
         if destination is None:
             if seconds <= 0:
-                self._suspects.set()
+                self._suspected()
         elif seconds <= 0:
             self._lanes.wake((destination,))
         else:
             self._lanes.wake_at((time.monotonic() if now is None else now) + seconds, destination)
             self._lanes.changed.set()
 
-    async def _survive(self, where: str, error: Exception) -> None:
+    async def survive(self, where: str, error: Exception) -> None:
+        """Count it, say it, wait a little."""
         self._metrics.errors.labels(where).inc()
         logger.warning(f"{where} failed, will be repeated", error=repr(error)[:300])
         await asyncio.sleep(PAUSE_SECONDS)

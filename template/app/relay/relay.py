@@ -1,7 +1,8 @@
 """The relay: claims due messages, has them delivered, settles the outcomes.
 
     wake-up or poll -> Claiming -> Lanes -> senders (Courier) -> Settler
-                                     Leases: extended until settled
+                       Suspects: what a relay has lost before
+                       Leases: extended until settled
 
 Invariants: no database error and no deliverer ends it; `stop` claims nothing more, gives back what
 was not started, waits for what is in flight and settles it. Any number of relays may run at once on
@@ -15,38 +16,28 @@ from datetime import datetime
 from random import Random
 
 import structlog
-from msgspec import Struct
 
 from app.config import Settings
 from app.db.engine import Database
 from app.outbox.deliverer import Deliverer
-from app.outbox.store import Store, Wanted
+from app.outbox.store import Store
 from app.relay.claiming import Claiming
+from app.relay.counts import Counts
 from app.relay.courier import Courier
+from app.relay.gate import Gate
 from app.relay.lane import Held
 from app.relay.lanes import Lanes
 from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
 from app.relay.sending import Loop, Sending, cancel, until
 from app.relay.settler import Settler
+from app.relay.suspects import TOGETHER, Suspects
 from app.relay.upkeep import Upkeep
 from app.relay.wakeup import Listener
 
 SETTLE_SECONDS = 5.0  # after the drain budget, to write what came of it
 
 logger = structlog.get_logger("app.relay")
-
-
-class Counts(Struct, frozen=True):
-    """What a run came to. `lost`: outcomes of claims that had been taken over."""
-
-    claimed: int
-    delivered: int
-    failed: int
-    deferred: int
-    parked: int
-    lost: int
-    reclaimed: int
 
 
 class Relay:
@@ -70,10 +61,17 @@ class Relay:
             self._store, self._leases, metrics, settings.claim_batch, self._due_in
         )
         courier = Courier(deliverers, metrics, random or Random())  # noqa: S311 - only jitter
-        self._sending = Sending(self._store, self._lanes, self._leases, self._settler, courier)
-        self._claiming = Claiming(
-            self._store, self._lanes, self._leases, metrics, settings, self._sending.deliver
+        gate = Gate()
+        self._sending = Sending(
+            self._store, self._lanes, self._leases, self._settler, courier, gate
         )
+        self._claiming = Claiming(
+            self._store, self._lanes, self._leases, metrics, settings, self._suspected
+        )
+        self._suspects = Suspects(
+            self._store, self._leases, gate, settings, self._claiming.note,
+            self._claiming.survive, self._sending.deliver, self._sending.attempt,
+        )  # fmt: skip
         self._upkeep = Upkeep(database, self._leases, metrics)
 
     @property
@@ -96,6 +94,7 @@ class Relay:
     def stop(self) -> None:
         """Make `run` end in an orderly way, within `shutdown_seconds` and a little."""
         self._claiming.stopping.set()
+        self._suspects.stopping.set()
         self._lanes.changed.set()
         self._claiming.look.set()
 
@@ -137,28 +136,19 @@ class Relay:
 
     def _idle(self) -> bool:
         working = self._lanes.hungry or len(self._leases) or len(self._settler)
-        return self._claiming.stopping.is_set() or not (working or self._claiming.busy)
+        return self._claiming.stopping.is_set() or not (working or self._finding)
 
     async def run_once(self, now: datetime | None = None) -> Counts:
         """One round: what is due, as much as can start at once; then each suspect alone."""
-        found = await self._store.claim(await self._startable(now), now)
+        found = await self._store.claim(await self._claiming.startable(now), now)
         held = [Held(claim, claim.claimed_at) for claim in found.claims]
         self._leases.hold(held)
         self._claiming.note(found, "shared")
         await asyncio.gather(*map(self._sending.deliver, held))
         await self._settler.flush(now)
-        while await self._claiming.lone_round(now):
+        while await self._suspects.round(now):
             await self._settler.flush(now)
         return self.counts
-
-    async def _startable(self, now: datetime | None) -> list[Wanted]:
-        room, wanted = self._settings.relay_concurrency, []
-        for due in sorted(await self._store.due(now), key=lambda due: due.in_seconds):
-            slots = min(room, self._settings.endpoint_concurrency)
-            if due.destination is not None and due.in_seconds <= 0 and slots > 0:
-                wanted.append(Wanted(due.destination, slots))
-                room -= slots
-        return wanted
 
     async def close(self) -> None:
         """Close the connections; needed only after `run_once`."""
@@ -168,12 +158,16 @@ class Relay:
         start = asyncio.create_task
         claiming = self._claiming
         finders = [start(claiming.run_claims()), start(claiming.run_poll())]
-        lone = start(claiming.run_lone())
+        suspects = self._suspects
+        lone = [
+            start(suspects.run_again()),
+            *(start(suspects.run_fresh()) for _ in range(TOGETHER)),
+        ]
         helpers = [start(self._settler.run()), *(start(h) for h in self._upkeep.loops())]
-        if not self._database.is_sqlite:
+        if self._settings.listen and not self._database.is_sqlite:
             helpers.append(start(Listener(self._database, self.wake, self.look).run()))
         senders = [start(self._sending.run()) for _ in range(self._settings.relay_concurrency)]
-        return finders, helpers, [lone, *senders]
+        return finders, helpers, [*lone, *senders]
 
     async def _let_end(self, finders: list[Loop]) -> None:
         """No new claims, what was not started is given back, what is in flight may end."""
@@ -182,7 +176,7 @@ class Relay:
         await asyncio.wait(finders, timeout=budget / 4)
         await self._sending.release(self._lanes.withdraw())
         left = deadline - asyncio.get_running_loop().time()
-        await until(lambda: not (self._lanes.held or self._claiming.busy), left)
+        await until(lambda: not (self._lanes.held or self._finding), left)
 
     async def _settle_the_rest(self) -> None:
         try:
@@ -192,6 +186,13 @@ class Relay:
             logger.error(
                 "outcomes not written; they will be delivered again", count=len(self._settler)
             )
+
+    def _suspected(self) -> None:
+        self._suspects.wake()
+
+    @property
+    def _finding(self) -> bool:
+        return self._claiming.busy or self._suspects.busy
 
     def _due_in(self, destination: str, seconds: float) -> None:
         if seconds <= 2 * self._settings.poll_seconds:  # the poll sees what is due later

@@ -12,6 +12,7 @@ import structlog
 
 from app.outbox.store import Store
 from app.relay.courier import Courier
+from app.relay.gate import Gate
 from app.relay.lane import Held
 from app.relay.lanes import Lanes
 from app.relay.leases import Leases
@@ -30,10 +31,16 @@ class Sending:
     """From a held claim to an outcome in the settler."""
 
     def __init__(
-        self, store: Store, lanes: Lanes, leases: Leases, settler: Settler, courier: Courier
+        self,
+        store: Store,
+        lanes: Lanes,
+        leases: Leases,
+        settler: Settler,
+        courier: Courier,
+        gate: Gate,
     ) -> None:
         self._store, self._lanes, self._leases = store, lanes, leases
-        self._settler, self._courier = settler, courier
+        self._settler, self._courier, self._gate = settler, courier, gate
 
     async def run(self) -> None:
         """One sender, until cancelled."""
@@ -49,6 +56,14 @@ class Sending:
                 await asyncio.sleep(0)
 
     async def deliver(self, held: Held) -> None:
+        """One attempt, as soon as no suspect wants to be alone."""
+        await self._gate.enter()
+        try:
+            await self.attempt(held)
+        finally:
+            self._gate.leave()
+
+    async def attempt(self, held: Held) -> None:
         """One attempt, unless its lease might end before the request does."""
         if not self._leases.may_start(held):
             await self.release([held])

@@ -36,12 +36,26 @@ async def test_no_statement_and_no_transaction_outlives_half_a_lease(link: Link)
     assert await shown(link, "tcp_keepalives_idle") == ["10"]
 
 
-async def test_only_claims_may_be_forgotten_by_a_crash_of_the_server(database: Database):
-    """Outcomes and leases wait for the disk, as the server is told to."""
+async def test_every_write_waits_for_the_disk(database: Database):
+    """A claim too: a crash of the server must not give an attempt back, nor a live lease away."""
     backend = PostgresqlBackend(database)
     links = (backend._claims, backend._settles, backend._upkeep)
-    assert [(await shown(link, "synchronous_commit"))[0] for link in links] == ["off", "on", "on"]
+    assert [(await shown(link, "synchronous_commit"))[0] for link in links] == ["on", "on", "on"]
     await backend.close()
+
+
+async def test_behind_a_pooler_of_transactions_nothing_is_left_on_the_server(settings: Settings):
+    """The next one to get this connection is a stranger: no setting, no prepared statement."""
+    database = Database(settings_for(settings.database_url, APP_LISTEN="false"))
+    link = Link(database, "a test")
+    assert await shown(link, "statement_timeout", "enable_seqscan") == ["30s", "off"]
+    bare = link._connection
+    assert bare is not None
+    kept = [await bare.fetchval(f"SHOW {n}") for n in ("statement_timeout", "enable_seqscan")]
+    assert kept == ["0", "on"]
+    assert await bare.fetchval("SELECT count(*) FROM pg_prepared_statements") == 0
+    await link.close()
+    await database.dispose()
 
 
 async def test_a_broken_connection_fails_once_and_is_replaced(link: Link):

@@ -144,7 +144,7 @@ async def test_sqlite_finds_rows_by_index(filled: Database, statement: str):
     """Every step over the messages is a SEARCH; none is a SCAN of the table."""
     values = {
         "destinations": f'["{A}","{B}"]', "slots": 100, "left": 100, "token": "0" * 32,
-        "now": "now", "lease": "+60 seconds", "rows": "[]",
+        "now": "now", "lease": "+60 seconds", "rows": "[]", "again": None, "busy": "[]",
     }  # fmt: skip
     clause = getattr(sqlite, statement)
     wanted = {name: values[name] for name in clause.compile().params}

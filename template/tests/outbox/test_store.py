@@ -269,6 +269,7 @@ async def test_poison_is_parked_as_crashed_after_three_losses_alone(database, st
     for losses in (1, 2, 3):
         [alone] = (await store.claim_lone(now)).claims
         assert alone.attempt == losses + 1
+        assert await store.set_alone(alone, alone=True)
         [reclaimed] = (await store.claim_lone(now := now + PAST_LEASE)).reclaimed
         assert reclaimed.parked == (losses == 3)
         now += timedelta(minutes=1)
@@ -327,3 +328,41 @@ async def test_a_floor_leaves_out_what_was_due_before(database, store, now):
     await store.release(found.claims)
     above = await store.claim([Wanted(A, 5, found.floors[A] + timedelta(microseconds=1))], now)
     assert len(above.claims) == 1
+
+
+async def test_a_loss_beside_other_work_never_counts_as_a_loss_alone(database, store, now):
+    """Whatever ended the relay, this message need not have been it: never parked for that."""
+    await given_destination(database)
+    await given_events(database)
+    await claim(store, now)
+    await store.claim([Wanted(A, 1)], now := now + PAST_LEASE)
+    for _ in range(10):
+        [suspect] = (await store.claim_lone(now)).claims
+        await store.set_alone(suspect, alone=True)
+        assert await store.set_alone(suspect, alone=False), "others have begun"
+        [reclaimed] = (await store.claim_lone(now := now + PAST_LEASE)).reclaimed
+        assert not reclaimed.parked
+        now += timedelta(minutes=2)
+    [row] = await message_rows(database)
+    assert (row["status"], row["losses"], row["lone_losses"]) == ("pending", 11, 0)
+
+
+async def test_suspects_of_a_busy_destination_wait_and_others_do_not(database, store, now):
+    """By destination, and by how often they were lost."""
+    for destination in (A, B):
+        await given_destination(database, destination)
+    await given_events(database, 1)
+    await store.claim([Wanted(A, 1), Wanted(B, 1)], now)
+    await store.claim([Wanted(A, 1), Wanted(B, 1)], now := now + PAST_LEASE)
+    assert (await store.claim_lone(now, again=True)).claims == []
+    assert (await store.claim_lone(now, busy=[A, B])).claims == []
+    [first] = (await store.claim_lone(now, again=False, busy=[A])).claims
+    assert (first.destination, first.losses, first.lone) == (B, 1, True)
+
+
+async def test_only_the_holder_says_that_it_is_alone(database, store, now):
+    """Guarded by the token like every write after a claim."""
+    await given_destination(database)
+    await given_events(database)
+    [held] = await claim(store, now)
+    assert not await store.set_alone(msgspec.structs.replace(held, token=uuid4()), alone=True)

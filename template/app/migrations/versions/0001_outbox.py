@@ -83,6 +83,7 @@ def _outbox_messages() -> None:
         sa.Column("ladder_started_at", UtcDateTime),
         sa.Column("losses", sa.SmallInteger, nullable=False, server_default=sa.text("0")),
         sa.Column("lone_losses", sa.SmallInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("alone", sa.Boolean, nullable=False, server_default=sa.text("false")),
         sa.Column("available_at", UtcDateTime, nullable=False, server_default=db_now()),
         sa.Column("claim_token", Id),
         sa.Column("claimed_at", UtcDateTime),
