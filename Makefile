@@ -30,7 +30,7 @@ test-browser: .venv/.tools ## Tests of the pages in Chromium
 	$(BIN)/python -m tools.run_tests browser
 
 test-all: check ## Every test, the browser's too
-	$(BIN)/python -m tools.run_tests scaffolder acceptance template generated minimal browser
+	$(BIN)/python -m tools.run_tests scaffolder upgrade acceptance template generated minimal browser
 
 check: .venv/.tools ## Lint, format, types, import contracts, house rules
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
     python -m tools.run_tests [STAGE]...      default: every stage but `browser`
 
 scaffolder   tests of the command line that generates
+upgrade      regeneration: every case, random edits, kills
 acceptance   what the README tells a newcomer to type, from `pipx run` to a verified webhook
 template     the template's own tests, in place, on SQLite and PostgreSQL
 generated    a project made by the real `scaffolder new`: its own `make check` and its tests, with
@@ -87,6 +88,11 @@ def scaffolder() -> Counts:
     return pytest("scaffolder", Path(sys.executable), ROOT, "tests/scaffolder")
 
 
+def upgrade() -> Counts:
+    """Tests of the upgrade of a generated project."""
+    return pytest("upgrade", Path(sys.executable), ROOT, "tests/upgrade")
+
+
 def acceptance() -> Counts:
     """The main job from the outside, on SQLite and PostgreSQL."""
     return pytest("acceptance", Path(sys.executable), ROOT, "tests/acceptance")
@@ -131,7 +137,7 @@ def browser() -> Counts:
 
 
 STAGES: dict[str, Callable[[], Counts]] = {
-    f.__name__: f for f in (scaffolder, acceptance, template, generated, minimal, browser)
+    f.__name__: f for f in (scaffolder, upgrade, acceptance, template, generated, minimal, browser)
 }
 LEFT_OUT = {"browser": "needs Chromium: make test-browser"}
 
