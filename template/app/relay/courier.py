@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import structlog
 
-from app.outbox.deliverer import Deliverer
+from app.outbox.deliverer import NO_LIMIT, Deliverer, Limited, Room
 from app.outbox.message import Claim, Deferred, ErrorKind, Failed, Outcome
 from app.outbox.policy import DEFAULT_POLICY, RetryPolicy, Transition, next_step
 from app.relay.metrics import RelayMetrics
@@ -35,6 +35,7 @@ class Courier:
         self, deliverers: Mapping[str, Deliverer], metrics: RelayMetrics, random: Random
     ) -> None:
         self._deliverers = deliverers
+        self._rooms = {kind: d.room for kind, d in deliverers.items() if isinstance(d, Limited)}
         self._metrics = metrics
         self._random = random
 
@@ -51,6 +52,18 @@ class Courier:
             logger.exception("deliverer raised", kind=kind, message_id=str(claim.message_id))
             outcome = Failed(ErrorKind.INTERNAL, f"{type(error).__name__} in the deliverer")
         return self._ended(outcome, claim, kind)
+
+    def room(self, destination: str) -> Room:
+        """What the destination lets through now, by limits of its own; never raises."""
+        room = self._rooms.get(destination.partition(":")[0])
+        if room is None:
+            return NO_LIMIT
+        try:
+            return room(destination)
+        except Exception:
+            self._metrics.errors.labels("deliverer").inc()
+            logger.exception("room raised", destination=destination)
+            return NO_LIMIT
 
     def interrupted(self, claim: Claim) -> Ended:
         """The relay stops before the receiver has answered: an attempt without an answer."""

@@ -53,14 +53,15 @@ class Relay:
     ) -> None:
         self._database, self._settings = database, settings
         self._store = Store(database)
+        courier = Courier(deliverers, metrics, random or Random())  # noqa: S311 - only jitter
         self._lanes = Lanes(
-            settings.relay_concurrency, settings.endpoint_concurrency, settings.claim_batch
-        )
+            settings.relay_concurrency, settings.endpoint_concurrency, settings.claim_batch,
+            courier.room,
+        )  # fmt: skip
         self._leases = Leases(self._store, settings, self._lanes.changed.set)
         self._settler = Settler(
             self._store, self._leases, metrics, settings.claim_batch, self._due_in
         )
-        courier = Courier(deliverers, metrics, random or Random())  # noqa: S311 - only jitter
         gate = Gate()
         self._sending = Sending(
             self._store, self._lanes, self._leases, self._settler, courier, gate
