@@ -21,13 +21,28 @@ from sqlalchemy.ext.asyncio import (
     async_sessionmaker,
     create_async_engine,
 )
+from sqlalchemy.orm import Session
 
 from app.config import Settings
 
 IN_TRANSACTION = "app.in_transaction"
 DESTINATIONS = "app.destinations"
+BEFORE_COMMIT = "app.before_commit"  # steps to take; a dict, because it keeps order
 
 Woken = Callable[[frozenset[str]], None]
+
+
+class Writing(Session):
+    """A session that takes the steps in `info[BEFORE_COMMIT]` immediately before its COMMIT."""
+
+
+@event.listens_for(Writing, "before_commit")
+def _before_commit(session: Session) -> None:
+    steps: dict[Callable[[Session], None], None] = session.info.get(BEFORE_COMMIT, {})
+    if steps and not session.in_nested_transaction():  # a savepoint's RELEASE is no COMMIT
+        session.flush()  # what a step locks should be locked last
+        for step in list(steps):
+            step(session)
 
 
 class Database:
@@ -41,7 +56,9 @@ class Database:
             self.reader = _sqlite_engine(settings, begin="BEGIN", size=4)
         else:
             self.writer = self.reader = _postgresql_engine(settings)
-        self._write = async_sessionmaker(self.writer, expire_on_commit=False)
+        self._write = async_sessionmaker(
+            self.writer, expire_on_commit=False, sync_session_class=Writing
+        )
         self._read = async_sessionmaker(self.reader, expire_on_commit=False)
         self.on_commit: list[Woken] = []
         self.session_info: dict[str, Any] = {}  # what every session of `transaction()` carries

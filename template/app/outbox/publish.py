@@ -7,7 +7,8 @@
 Invariant: publish writes through the session and never commits, so the business row, the event and
 every message it owes are stored together or not at all. Destinations come from `subscriptions`;
 whether an endpoint is enabled is looked at when the message is claimed, not here. Registered types
-are checked against the catalogue that the transaction carries.
+are checked against the catalogue that the transaction carries. The messages of an event with an
+ordering key are stored immediately before COMMIT, with their sequence: see `sequences.py`.
 """
 
 from collections import Counter
@@ -27,7 +28,13 @@ from app.errors import AppError, BadRequest, TooLarge
 from app.ids import uuid7
 from app.outbox.catalogue import Catalogue
 from app.outbox.event import BODY_LIMIT_BYTES, Event, Published, encode_body, utc_time
-from app.outbox.statements_publish import MESSAGES_SQLITE, PUBLISH_POSTGRESQL
+from app.outbox.sequences import Owed, owe
+from app.outbox.statements_publish import (
+    MATCHED_SQLITE,
+    MESSAGES_SQLITE,
+    PUBLISH_KEYED_POSTGRESQL,
+    PUBLISH_POSTGRESQL,
+)
 from app.outbox.subscriptions import candidates
 from app.outbox.tables import events
 
@@ -75,10 +82,11 @@ async def publish_all(
     if not batch:
         return []
     rows = _rows(batch, session.info.get(CATALOGUE, Catalogue()), limit_bytes)
-    if session.get_bind().dialect.name == "postgresql":
-        owed = await _store_postgresql(session, rows)
-    else:
-        owed = await _store_sqlite(session, rows)
+    owed: list[tuple[UUID, str]] = []
+    for keyed in (False, True):
+        some = [row for row in rows if (row.ordering_key is not None) is keyed]
+        if some:
+            owed += await _store(session, some, keyed=keyed)
     session.info.setdefault(DESTINATIONS, set()).update(destination for _, destination in owed)
     counts = Counter(event_id for event_id, _ in owed)
     return [Published(row.id, counts[row.id]) for row in rows]
@@ -113,13 +121,30 @@ def _row(event: Event, limit: int) -> _Row:
     )
 
 
-async def _store_postgresql(session: AsyncSession, rows: list[_Row]) -> list[tuple[UUID, str]]:
+async def _store(session: AsyncSession, rows: list[_Row], *, keyed: bool) -> list[tuple[UUID, str]]:
+    """Store the events, and their messages now or before COMMIT; (event, destination) of each."""
+    postgresql = session.get_bind().dialect.name == "postgresql"
+    found = await (_store_postgresql if postgresql else _store_sqlite)(session, rows, keyed)
+    if keyed:
+        positions = {row.id: position for position, row in enumerate(rows)}
+        found.sort(key=lambda pair: positions[pair[0]])
+        due = {row.id: row.available_at for row in rows}
+        owe(session, [Owed(event_id, name, due[event_id]) for event_id, name in found])
+    return found
+
+
+async def _store_postgresql(
+    session: AsyncSession, rows: list[_Row], keyed: bool
+) -> list[tuple[UUID, str]]:
     columns = {name: [getattr(row, name) for row in rows] for name in _Row.__struct_fields__}
-    result = await session.execute(PUBLISH_POSTGRESQL, columns)
+    statement = PUBLISH_KEYED_POSTGRESQL if keyed else PUBLISH_POSTGRESQL
+    result = await session.execute(statement, columns)
     return [(event_id, destination) for event_id, destination in result]
 
 
-async def _store_sqlite(session: AsyncSession, rows: list[_Row]) -> list[tuple[UUID, str]]:
+async def _store_sqlite(
+    session: AsyncSession, rows: list[_Row], keyed: bool
+) -> list[tuple[UUID, str]]:
     stored: list[dict[str, Any]] = [msgspec.structs.asdict(row) for row in rows]
     for values in stored:
         del values["patterns"], values["available_at"]
@@ -133,5 +158,6 @@ async def _store_sqlite(session: AsyncSession, rows: list[_Row]) -> list[tuple[U
         }
         for row in rows
     ]
-    found = await session.execute(MESSAGES_SQLITE, {"owing": msgspec.json.encode(owing).decode()})
-    return [(UUID(event_id), destination) for event_id, destination in found]
+    statement = MATCHED_SQLITE if keyed else MESSAGES_SQLITE
+    found = await session.execute(statement, {"owing": msgspec.json.encode(owing).decode()})
+    return [(UUID(row.event_id), row.destination) for row in found]

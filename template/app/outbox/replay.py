@@ -30,7 +30,8 @@ from app.outbox.erasure import park_erased
 from app.outbox.message import webhook_destination
 from app.outbox.replay_scan import Chosen, ReplayRequest, Scan, checked, scan
 from app.outbox.replay_views import COLUMNS, Replay, ReplayReport, find, recent
-from app.outbox.tables import outbox_messages, replays
+from app.outbox.sequences import Owed, owe, store_owed
+from app.outbox.tables import events, outbox_messages, replays
 
 __all__ = [
     "Replay", "ReplayReport", "ReplayRequest", "dry_run", "find", "recent", "run", "start", "step",
@@ -108,16 +109,29 @@ async def _store(
     """Add the messages, each due a little after the one before; when the next one would be."""
     first: datetime = max(now, row.paced_until or now)
     due = [first + timedelta(seconds=n / row.per_second) for n in range(len(chosen) + 1)]
+    owed = [Owed(o.event_id, o.destination, at) for o, at in zip(chosen, due, strict=False)]
+    keyed = await _keyed(session, {one.event_id for one in chosen})
     values = [
         {"id": uuid7(), "event_id": one.event_id, "destination": one.destination,
-         "available_at": at, "ladder_started_at": at}
-        for one, at in zip(chosen, due, strict=False)
+         "available_at": one.available_at, "ladder_started_at": one.available_at}
+        for one in owed if one.event_id not in keyed
     ]  # fmt: skip
     if values:
         await session.execute(insert(outbox_messages), values)
+    if chosen:
+        owe(session, [one for one in owed if one.event_id in keyed])
+        await session.run_sync(store_owed)  # now, so that what was erased meanwhile is parked
         await park_erased(session, {one.event_id for one in chosen})
         session.info.setdefault(DESTINATIONS, set()).update(one.destination for one in chosen)
     return due[-1]
+
+
+async def _keyed(session: AsyncSession, event_ids: set[UUID]) -> set[UUID]:
+    """Those with an ordering key: they are replayed in order, behind what is owed already."""
+    query = select(events.c.id).where(
+        events.c.id.in_(event_ids), events.c.ordering_key.is_not(None)
+    )
+    return set((await session.execute(query)).scalars())
 
 
 async def _advance(

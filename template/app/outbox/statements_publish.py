@@ -18,8 +18,7 @@ UUID7_SQLITE = """lower(printf('%012x', CAST((julianday('now') - 2440587.5) * 86
  || '7' || substr(hex(randomblob(2)), 2) || substr('89ab', 1 + (random() & 3), 1)
  || substr(hex(randomblob(8)), 2))"""
 
-PUBLISH_POSTGRESQL = text(f"""
-WITH input AS (
+_EVENTS_POSTGRESQL = """WITH input AS (
   SELECT * FROM unnest(
     CAST(:id AS uuid[]), CAST(:type AS text[]), CAST(:tenant AS text[]), CAST(:body AS bytea[]),
     CAST(:ordering_key AS text[]), CAST(:traceparent AS text[]),
@@ -29,27 +28,37 @@ WITH input AS (
 ), stored AS (
   INSERT INTO events (id, type, tenant, body, ordering_key, traceparent, occurred_at)
   SELECT id, type, tenant, body, ordering_key, traceparent, occurred_at FROM input
-)
+)"""
+_MATCHED_POSTGRESQL = """FROM input i CROSS JOIN LATERAL (
+  SELECT DISTINCT destination FROM subscriptions
+  WHERE tenant = i.tenant AND pattern = ANY (string_to_array(i.patterns, ' '))
+) s"""
+
+PUBLISH_POSTGRESQL = text(f"""{_EVENTS_POSTGRESQL}
 INSERT INTO outbox_messages (id, event_id, destination, available_at, ladder_started_at)
 SELECT {UUID7_POSTGRESQL}, i.id, s.destination, coalesce(i.available_at, now()),
   CASE WHEN i.available_at > now() THEN i.available_at END
-FROM input i CROSS JOIN LATERAL (
-  SELECT DISTINCT destination FROM subscriptions
-  WHERE tenant = i.tenant AND pattern = ANY (string_to_array(i.patterns, ' '))
-) s
+{_MATCHED_POSTGRESQL}
 RETURNING event_id, destination
 """)
+
+# With ordering keys: the messages are stored before COMMIT, see `sequences.py`.
+PUBLISH_KEYED_POSTGRESQL = text(f"""{_EVENTS_POSTGRESQL}
+SELECT i.id AS event_id, s.destination
+{_MATCHED_POSTGRESQL}
+""")
+
+_MATCHED_SQLITE = """SELECT DISTINCT json_extract(i.value, '$.event_id') AS event_id, s.destination,
+    json_extract(i.value, '$.available_at') AS available_at
+  FROM json_each(:owing) i
+  JOIN json_each(i.value, '$.patterns') p
+  JOIN subscriptions s ON s.pattern = p.value AND s.tenant = json_extract(i.value, '$.tenant')"""
+MATCHED_SQLITE = text(_MATCHED_SQLITE)
 
 MESSAGES_SQLITE = text(f"""
 INSERT INTO outbox_messages (id, event_id, destination, available_at, ladder_started_at)
 SELECT {UUID7_SQLITE}, event_id, destination, coalesce(available_at, {SQLITE_NOW}),
   CASE WHEN available_at > {SQLITE_NOW} THEN available_at END
-FROM (
-  SELECT DISTINCT json_extract(i.value, '$.event_id') AS event_id, s.destination,
-    json_extract(i.value, '$.available_at') AS available_at
-  FROM json_each(:owing) i
-  JOIN json_each(i.value, '$.patterns') p
-  JOIN subscriptions s ON s.pattern = p.value AND s.tenant = json_extract(i.value, '$.tenant')
-)
+FROM ({_MATCHED_SQLITE})
 RETURNING event_id, destination
 """)
