@@ -118,20 +118,26 @@ class Connector:
 
     async def _open(self, origin: Origin, info: AddressInfo) -> Connection:
         loop = asyncio.get_running_loop()
+        context = await self._context() if origin.secure else None
         plain = guarded_socket(info, allow_private=self._allow_private)
         try:
             await loop.sock_connect(plain, info[4])
-            context = await self._context() if origin.secure else None
-            name = origin.host.rstrip(".") if origin.secure else None
-            _, connection = await loop.create_connection(
-                lambda: Connection(str(origin), plain),
-                sock=plain,
-                ssl=context,
-                server_hostname=name,
+            raw, connection = await loop.create_connection(
+                lambda: Connection(str(origin), plain), sock=plain
             )
         except BaseException:
             plain.close()
             raise
+        if context is not None:
+            try:
+                if raw.is_closing():  # it spoke first, and `connection` has hung up
+                    raise ssl.SSLError("not TLS")
+                name = origin.host.rstrip(".")
+                secure = await loop.start_tls(raw, connection, context, server_hostname=name)
+                connection.secured(secure)
+            except BaseException:
+                raw.abort()
+                raise
         return connection
 
     async def _context(self) -> ssl.SSLContext:

@@ -29,7 +29,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, place: str, wire: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
         self._place, self._wire = place, wire
-        self._transport: asyncio.Transport  # from `connection_made` on
+        self._transport: asyncio.Transport  # over `_raw`, which is the same without TLS
         self._answer: asyncio.Future[Response] | None = None
         self._deadline = self._timer_at = self._total = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -47,30 +47,25 @@ class Connection(asyncio.Protocol):
         self._head_done = False
 
     def exchange(self, request: bytes, until: float, total: float) -> "asyncio.Future[Response]":
-        """Send one request; its future ends by `until` (loop time), with a status or `SendFailed`.
-
-        `total` are the seconds that the whole attempt has, for the text. Cancelling the future
-        makes the connection unusable.
-        """
+        """The answer or `SendFailed`, by `until` (loop time); `total` is only for the text."""
         self._start_over()
         self._answer, self._total = self._loop.create_future(), total
         self._expire_at(until)
         self._transport.write(request)
         return self._answer
 
+    def in_step(self) -> bool:
+        """Whether the next answer would be that of the next request, as far as is known."""
+        unsent = self._transport.get_write_buffer_size() or self._raw.get_write_buffer_size()
+        return self._in_step and not unsent and not self._transport.is_closing()
+
     def is_usable(self) -> bool:
-        """Whether another request may be sent: alive, in step, nothing unread or unsent."""
-        if not self._in_step or self._transport.is_closing():
-            return False
-        if self._transport.get_write_buffer_size():
-            return False
+        """The same, after a look at the wire."""
         try:
             self._wire.recv(1, socket.MSG_PEEK)  # what is there answers no request, or is the end
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
-        return False
+            return False
+        except OSError as error:
+            return isinstance(error, BlockingIOError) and self.in_step()
 
     def abort(self) -> None:
         """Close at once."""
@@ -79,7 +74,13 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Part of asyncio.Protocol."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+        self._raw = self._transport = cast(asyncio.Transport, transport)  # uvloop's inherits not
+
+    def secured(self, transport: asyncio.Transport | None) -> None:
+        """From now on everything goes through this TLS transport."""
+        if transport is None:
+            raise ConnectionResetError("the connection was closed")
+        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         """Parse; a byte that no request has asked for ends the connection."""
@@ -100,10 +101,9 @@ class Connection(asyncio.Protocol):
             return f"{self._place} switched protocols"
         except httptools.HttpParserError as error:
             return f"the answer of {self._place} is not HTTP: {error}"
-        if not self._head_done:
-            self._head_read += len(data)
-            if self._head_read > HEAD_READ_BYTES:
-                return f"more than {HEAD_READ_BYTES:,} bytes of headers from {self._place}"
+        self._head_read += 0 if self._head_done else len(data)
+        if self._head_read > HEAD_READ_BYTES:
+            return f"more than {HEAD_READ_BYTES:,} bytes of headers from {self._place}"
         return None
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -17,7 +17,8 @@ class Pool:
     """Kept-alive connections. Sets no limit: the relay limits what is in flight for an endpoint,
     and endpoints of different tenants may share a host without waiting for each other."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle_seconds: float) -> None:
+        self._idle_seconds = idle_seconds
         self._kept: dict[Origin, deque[tuple[Connection, float]]] = {}
         self._sweep: asyncio.TimerHandle | None = None
 
@@ -33,7 +34,7 @@ class Pool:
 
     def keep(self, origin: Origin, connection: Connection) -> None:
         """For the next request, if the connection is fit for one; else it is closed."""
-        if not connection.is_usable():
+        if not connection.in_step():
             connection.abort()
             return
         kept = self._kept.get(origin)
@@ -42,7 +43,7 @@ class Pool:
         loop = asyncio.get_running_loop()
         kept.append((connection, loop.time()))
         if self._sweep is None:
-            self._sweep = loop.call_later(IDLE_SECONDS, self._close_idle)
+            self._sweep = loop.call_later(self._idle_seconds, self._close_idle)
 
     def close(self) -> None:
         """Close all."""
@@ -58,11 +59,11 @@ class Pool:
         """Close what has rested for long; comes back as long as anything is kept."""
         loop, rested = asyncio.get_running_loop(), []
         for origin, kept in list(self._kept.items()):
-            while kept and kept[0][1] + IDLE_SECONDS <= loop.time():
+            while kept and kept[0][1] + self._idle_seconds <= loop.time():
                 kept.popleft()[0].abort()
             if kept:
                 rested.append(kept[0][1])
             else:
                 del self._kept[origin]
-        again = min(rested) + IDLE_SECONDS if rested else None
+        again = min(rested) + self._idle_seconds if rested else None
         self._sweep = loop.call_at(again, self._close_idle) if again is not None else None

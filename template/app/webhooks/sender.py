@@ -21,7 +21,7 @@ from app.outbox.message import ErrorKind, ParkedReason, Response
 from app.webhooks.connect import Connector, ForbiddenAddressError, Origin, ResolveError
 from app.webhooks.http1 import Connection
 from app.webhooks.outcomes import SendFailed
-from app.webhooks.pool import Pool
+from app.webhooks.pool import IDLE_SECONDS, Pool
 
 CHECKED_NAMES = 1000
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -61,9 +61,15 @@ class Target:
 class Sender:
     """Sends requests over kept-alive connections; one per process. Opens nothing before `send`."""
 
-    def __init__(self, *, allow_private: bool, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        allow_private: bool,
+        tls: ssl.SSLContext | None = None,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
         self._connector = Connector(allow_private=allow_private, tls=tls)
-        self._pool = Pool()
+        self._pool = Pool(idle_seconds)
 
     async def send(self, target: Target, headers: Mapping[str, str], body: bytes) -> Response:
         """The receiver's answer; raises `SendFailed` when no status came, and nothing else."""
