@@ -30,6 +30,7 @@ endpoints = Table(
     Column("rate_per_second", Float),
     Column("max_in_flight", Integer),
     Column("signature", String(4), nullable=False, server_default=text("'v1'")),
+    Column("headers", Bytes),  # encrypted: the owner's own, credentials among them; null: none
     Column("version", Integer, nullable=False, server_default=text("1")),  # grows at each change
     # Written by relays, at changes only, never per message; `version` stays.
     Column("failing_since", UtcDateTime),  # null: its latest answer was good
@@ -46,7 +47,8 @@ endpoint_secrets = Table(
     metadata,
     Column("id", Id, primary_key=True),
     Column("endpoint_id", Id, ForeignKey("endpoints.id"), nullable=False, index=True),
-    Column("ciphertext", Bytes, nullable=False),
+    Column("signature", String(4), nullable=False, server_default=text("'v1'")),
+    Column("ciphertext", Bytes, nullable=False),  # v1: the secret; v1a: the private key
     Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
     Column("expires_at", UtcDateTime),  # null: the current secret; set: the overlap of a rotation
 )

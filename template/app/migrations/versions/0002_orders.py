@@ -10,7 +10,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Create the table of the example feature."""
+    """Create the tables of the example feature."""
     op.create_table(
         "orders",
         sa.Column("id", Id, primary_key=True),
@@ -20,8 +20,15 @@ def upgrade() -> None:
         sa.Column("status", sa.String(6), nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
     )
+    op.create_table(
+        "receipts",
+        sa.Column("order_id", Id, sa.ForeignKey("orders.id"), primary_key=True),
+        sa.Column("text", sa.String(1000), nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
+    )
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Drop them."""
+    op.drop_table("receipts")
     op.drop_table("orders")
