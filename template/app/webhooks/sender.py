@@ -110,7 +110,7 @@ def _no_connection(target: Target, error: ResolveError | OSError) -> SendFailed:
             text = f"no connection to {origin} within {target.connect_seconds:g} s"
             return SendFailed(ErrorKind.TIMEOUT, text)
         case ssl.SSLError():
-            why = getattr(error, "verify_message", "") or error.reason or str(error)
+            why = getattr(error, "verify_message", None) or getattr(error, "reason", None) or error
             return SendFailed(ErrorKind.TLS, f"TLS with {origin} failed: {why}")
         case _:
             return SendFailed(ErrorKind.CONNECT, f"no connection to {origin}: {_why(error)}")
