@@ -43,7 +43,7 @@ def claim_for(endpoint_id: UUID, **changes) -> Claim:
         "age_seconds": 0.0,
         "body": BODY,
         "traceparent": None,
-        "lone": False,
+        "losses": 0,
         "claimed_at": time.monotonic(),
     }
     return Claim(**given | changes)
