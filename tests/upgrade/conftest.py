@@ -80,9 +80,9 @@ class Tool:
 
     def start(self, *arguments: str, cwd: Path, die_at: int = 0) -> "Running":
         """Start `scaffolder` in a fork of a process that has imported everything."""
-        server = _SERVERS.get(self.folder)
+        server = _SERVERS.get(self.home)
         if server is None:
-            server = _SERVERS[self.folder] = subprocess.Popen(
+            server = _SERVERS[self.home] = subprocess.Popen(
                 [*OFFLINE, sys.executable, str(SERVER)],
                 env=self.env, cwd=self.home, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )  # fmt: skip

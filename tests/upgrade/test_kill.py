@@ -5,15 +5,18 @@ import random
 import shutil
 import signal
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from tests.upgrade.conftest import Project, make_tool
+from tests.upgrade.conftest import Project, Tool, make_tool
 from tests.upgrade.templates import FIRST, SECOND
 
 KILLS = int(os.environ.get("UPGRADE_KILLS", "200"))
+LANES = 2
 SMALL = (
     "copier.yml",
     "template/{{_copier_conf.answers_file}}.jinja",
@@ -44,11 +47,11 @@ class Scene:
     after: State
     seconds: float
 
-    def copy(self, folder: Path) -> Project:
+    def copy(self, folder: Path, tool: Tool | None = None) -> Project:
         """Return a fresh copy in `folder`."""
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.origin.root, folder, symlinks=True)
-        return Project(folder, self.origin.tool)
+        return Project(folder, tool or self.origin.tool)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     project.replace("app/still.py", "still 1 of the template", "still 1 of the owner")
     project.write("scribble.txt", b"not tracked\n")
     project.write(".env", b"SECRET=mine\n")
+    project.git("gc", "-q")
     scene = Scene(project, state(project), ({}, ""), 0.0)
     whole = scene.copy(box / "whole")
     started = time.monotonic()
@@ -79,7 +83,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 def half_done(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Scene:
     """The same project, its upgrade killed in the middle of the work tree."""
     folder = tmp_path_factory.mktemp("half") / "shop"
-    for step in range(1, 200):
+    for step in range(20, 200):
         project = scene.copy(folder)
         project.tool.start("upgrade", cwd=project.root, die_at=step).wait()
         if project.snapshot().get("app/lines.py") == scene.after[0]["app/lines.py"]:
@@ -101,7 +105,8 @@ def check_nothing_lost(project: Project, scene: Scene) -> None:
             assert (kept / name).read_bytes() == value[2], name
     for name in now.keys() - old.keys():
         assert now[name] == new[name], name
-    project.git("fsck", "--strict", "--no-dangling")
+    if kept.exists():
+        project.git("fsck", "--strict", "--no-dangling")
 
 
 def check_ways_out(project: Project, scene: Scene, *, by_abort: bool) -> None:
@@ -134,39 +139,61 @@ def check_ways_out(project: Project, scene: Scene, *, by_abort: bool) -> None:
         assert state(project) == scene.before
 
 
+def _lane(scene: Scene, folder: Path) -> Project:
+    """Return where one thread works, with a process of its own to fork from."""
+    home = folder / "home"
+    home.mkdir(parents=True)
+    return Project(folder / "shop", Tool(scene.origin.tool.folder, home))
+
+
+def _in_lanes(scene: Scene, folder: Path, work: Callable[[Project, int], int]) -> int:
+    """Do the work in two threads, one for each core; return the sum."""
+    lanes = [_lane(scene, folder / str(number)) for number in range(LANES)]
+    with ThreadPoolExecutor(LANES) as pool:
+        return sum(pool.map(work, lanes, range(LANES)))
+
+
 def test_a_kill_at_a_random_instant_loses_nothing(scene: Scene, tmp_path: Path) -> None:
     """Half of them at any time, half in the moments in which files are written."""
-    chance = random.Random(20)
-    interrupted = 0
-    for number in range(KILLS):
-        project = scene.copy(tmp_path / "shop")
-        running = project.tool.start("upgrade", cwd=project.root)
-        if number % 2:
-            time.sleep(chance.uniform(0, scene.seconds))
-        else:
-            _wait_for_journal(project, running.pid)
-            time.sleep(chance.uniform(0, scene.seconds / 16))
-        _kill(running.pid)
-        running.wait()
-        interrupted += project.path(".git/scaffolder/journal.json").exists()
-        check_nothing_lost(project, scene)
-        check_ways_out(project, scene, by_abort=chance.random() < 0.5)
+
+    def work(lane: Project, number: int) -> int:
+        chance = random.Random(number)
+        interrupted = 0
+        for kill in range(KILLS // LANES):
+            project = scene.copy(lane.root, lane.tool)
+            running = project.tool.start("upgrade", cwd=project.root)
+            if kill % 2:
+                time.sleep(chance.uniform(0, scene.seconds))
+            else:
+                _wait_for_journal(project, running.pid)
+                time.sleep(chance.uniform(0, scene.seconds / 16))
+            _kill(running.pid)
+            running.wait()
+            interrupted += project.path(".git/scaffolder/journal.json").exists()
+            check_nothing_lost(project, scene)
+            check_ways_out(project, scene, by_abort=chance.random() < 0.5)
+        return interrupted
+
+    interrupted = _in_lanes(scene, tmp_path, work)
     assert interrupted > KILLS / 20, "too few kills hit the moments that matter"
 
 
 def test_a_kill_before_each_single_step_loses_nothing(scene: Scene, tmp_path: Path) -> None:
-    """Every change of a file, one after the other; odd ones are finished, even ones taken back."""
-    step = 0
-    while True:
-        step += 1
-        project = scene.copy(tmp_path / "shop")
-        run = project.tool.start("upgrade", cwd=project.root, die_at=step).wait()
-        if run.code != -signal.SIGKILL:
-            break
-        check_nothing_lost(project, scene)
-        check_ways_out(project, scene, by_abort=step % 2 == 0)
-    assert run.code == 1
-    assert step > 20
+    """Every change of a file, one after the other; half are finished, half taken back."""
+
+    def work(lane: Project, number: int) -> int:
+        step = number + 1
+        while True:
+            project = scene.copy(lane.root, lane.tool)
+            run = project.tool.start("upgrade", cwd=project.root, die_at=step).wait()
+            if run.code != -signal.SIGKILL:
+                assert run.code == 1, run.err
+                return step
+            check_nothing_lost(project, scene)
+            check_ways_out(project, scene, by_abort=step % 4 < 2)
+            step += LANES
+
+    assert _in_lanes(scene, tmp_path, work) > 20 * LANES
 
 
 @pytest.mark.parametrize("way", ["finish", "abort"])
@@ -245,6 +272,7 @@ def test_a_dry_run_does_not_finish_an_interrupted_upgrade(half_done: Scene, tmp_
 def _wait_for_journal(project: Project, pid: int) -> None:
     deadline = time.monotonic() + 20
     while not project.path(".git/scaffolder/journal.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.0005)
         try:
             os.kill(pid, 0)
         except ProcessLookupError:

@@ -469,3 +469,17 @@ def _fresh(tool: Tool, folder: Path) -> Project:
     )
     assert made.code == 0, made.err
     return Project(folder / "odd", tool)
+
+
+def test_a_submodule_of_the_owner_stays(project: Project) -> None:
+    """Its commit is not in this repository, and nobody asks for it."""
+    project.path("vendor/lib").mkdir(parents=True)
+    commit = project.git("rev-parse", "HEAD").strip()
+    link = f"160000,{commit[::-1]},vendor/lib"
+    project.git("update-index", "--add", "--cacheinfo", link)
+    project.git("commit", "-q", "-m", "submodule")
+    run = project.upgrade()
+    assert run.code == 0, run.err
+    assert project.git("ls-files", "--stage", "vendor").startswith("160000 ")
+    project.git("reset", "-q", "--merge")
+    assert project.git("status", "--porcelain") == ""
