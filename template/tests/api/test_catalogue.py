@@ -1,15 +1,16 @@
 """`GET /api/event-types`, and the event types in the OpenAPI document."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from app.config import Settings
-from app.features import load
+from app.outbox.catalogue import EventType
 from app.outbox.tables import events
+from app.wiring import build
 from tests.conftest import settings_for
 from tests.support.site import Site
-
-TYPES = sorted(t.name for feature in load() for t in feature.event_types)
 
 
 @pytest.fixture
@@ -18,13 +19,19 @@ def settings(sqlite_url: str) -> Settings:
     return settings_for(sqlite_url)
 
 
-async def test_the_listing_has_every_registered_type(site: Site):
+@pytest.fixture
+def types(settings: Settings) -> dict[str, EventType[Any]]:
+    """Every registered type by name, sorted."""
+    return dict(build(settings).catalogue.types)
+
+
+async def test_the_listing_has_every_registered_type(site: Site, types):
     """With a schema and an example that this API takes as data of that type."""
     headers = await site.headers("admin")
     answer = await site.client.get("/api/event-types", headers=headers)
     assert answer.status_code == 200
     items = answer.json()["items"]
-    assert [item["name"] for item in items] == TYPES
+    assert [item["name"] for item in items] == list(types)
     for item in items:
         assert set(item) == {"name", "version", "description", "schema", "example"}
         assert item["schema"]["$ref"].startswith("#/$defs/")
@@ -33,10 +40,10 @@ async def test_the_listing_has_every_registered_type(site: Site):
         assert taken.status_code == 201, taken.text
 
 
-async def test_data_of_a_registered_type_is_checked_over_http(site: Site):
+async def test_data_of_a_registered_type_is_checked_over_http(site: Site, types):
     """400 with the path; nothing is stored."""
     headers = await site.headers("events:write")
-    for name in TYPES:
+    for name in types:
         body = {"events": [{"type": "a.b", "data": 1}, {"type": name, "data": {"x": 1}}]}
         answer = await site.client.post("/api/events", json=body, headers=headers)
         assert answer.status_code == 400
@@ -51,14 +58,13 @@ async def test_a_key_that_may_only_write_can_not_list(site: Site):
     assert (await site.client.get("/api/event-types", headers=headers)).status_code == 403
 
 
-async def test_the_openapi_document_says_what_receivers_get(site: Site):
+async def test_the_openapi_document_says_what_receivers_get(site: Site, types):
     """One webhook for each type, whose example is an instance of its schema's class."""
     document = (await site.client.get("/schema/openapi.json")).json()
-    assert sorted(document["webhooks"]) == TYPES
-    classes = {t.name: t.data for feature in load() for t in feature.event_types}
+    assert sorted(document["webhooks"]) == list(types)
     for name, item in document["webhooks"].items():
         content = item["post"]["requestBody"]["content"]["application/json"]
         assert content["schema"]["properties"]["type"] == {"const": name}
         reference = content["schema"]["properties"]["data"]["$ref"].rpartition("/")[2]
         assert reference in document["components"]["schemas"]
-        msgspec.convert(content["example"]["data"], classes[name])
+        msgspec.convert(content["example"]["data"], types[name].data)
