@@ -11,7 +11,8 @@ _COUNTS = text(
     f"""SELECT (SELECT count(*) FROM outbox_messages WHERE {DUE})
  + (SELECT count(*) FROM outbox_messages WHERE {SUSPECT})
  + (SELECT count(*) FROM outbox_messages WHERE {ORDERED} AND parked_at IS NULL AND losses = 0)
- AS pending, (SELECT count(*) FROM outbox_messages WHERE {PARKED}) AS parked"""  # noqa: S608
+ AS pending, (SELECT count(*) FROM outbox_messages WHERE {PARKED}) AS parked,
+ (SELECT count(*) FROM replays WHERE finished_at IS NULL) AS replays"""  # noqa: S608
 )
 _FIRST_DUE = [
     select(func.min(outbox_messages.c.available_at)).where(text(lane)).scalar_subquery()
@@ -24,6 +25,7 @@ class Backlog(Struct, frozen=True):
 
     pending: int
     parked: int
+    replays: int  # not finished
     oldest_due_seconds: float  # how long the message that is due longest has been due
 
 
@@ -32,4 +34,4 @@ async def backlog(session: AsyncSession) -> Backlog:
     row = (await session.execute(_COUNTS)).one()
     now, *times = (await session.execute(select(db_now(), *_FIRST_DUE))).one()
     waits = [(now - first_due).total_seconds() for first_due in times if first_due is not None]
-    return Backlog(row.pending, row.parked, max([0.0, *waits]))
+    return Backlog(row.pending, row.parked, row.replays, max([0.0, *waits]))

@@ -28,6 +28,7 @@ async def sample(database: Database, metrics: RelayMetrics) -> None:
         counted = await backlog(session)
     metrics.messages.labels("pending").set(counted.pending)
     metrics.messages.labels("parked").set(counted.parked)
+    metrics.replays.set(counted.replays)
     metrics.oldest_due.set(counted.oldest_due_seconds)
 
 

@@ -27,6 +27,7 @@ class RelayMetrics:
         self.pruned = counter("relay_pruned", "Rows deleted by retention", "table")
         self.in_flight = gauge("relay_in_flight", "Claims held by this relay")
         self.messages = gauge("outbox_messages", "Messages in the database", "status")
+        self.replays = gauge("outbox_replays_unfinished", "Replays that are not finished")
         self.oldest_due = gauge(
             "outbox_oldest_due_seconds", "How long the message that is due longest has been due"
         )

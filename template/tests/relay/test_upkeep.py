@@ -10,6 +10,8 @@ from app.outbox import replay
 from app.outbox.message import webhook_destination
 from app.outbox.replay import ReplayRequest
 from app.outbox.tables import outbox_messages
+from app.relay.gauges import sample
+from app.relay.metrics import RelayMetrics
 from tests.outbox.factories import (
     FakeKind,
     given_destination,
@@ -33,6 +35,9 @@ async def test_a_replay_that_was_left_unfinished_is_finished_and_delivered(
         year = timedelta(days=365)
         request = ReplayRequest(since=datetime.now(UTC) - year, until=datetime.now(UTC) + year)
         started = await replay.start(session, request, "somebody")
+    registry = CollectorRegistry()
+    await sample(database, RelayMetrics(registry))
+    assert registry.get_sample_value("outbox_replays_unfinished") == 1
     receiver = FakeKind()
     async with running(make_relay({"webhook": receiver})):
         await eventually(lambda: len(receiver.seen) == 3)
