@@ -53,6 +53,12 @@ class Settings:
     )
     relay_concurrency: int = _setting(64, "requests in flight per relay")
     endpoint_concurrency: int = _setting(8, "requests in flight per endpoint and relay")
+    breaker_open_seconds: float = _setting(
+        30.0, "an endpoint that fails gets one probe in this time, see operations.md"
+    )
+    disable_after_hours: float = _setting(
+        120.0, "an endpoint is disabled after so long with nothing but failures"
+    )
     claim_batch: int = _setting(250, "messages claimed at once")
     shutdown_seconds: float = _setting(20.0, "drain budget after SIGTERM")
     database_pool_size: int = _setting(10, "connections per process (PostgreSQL)")

@@ -43,6 +43,8 @@ from app.relay.metrics import RelayMetrics
 from app.relay.relay import Relay
 from app.relay.wakeup import Notifier
 from app.webhooks.deliverer import WebhookDeliverer
+from app.webhooks.metrics import WebhookMetrics
+from app.webhooks.operator_events import EVENT_TYPES
 from app.webhooks.routes import Endpoints
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
@@ -64,7 +66,9 @@ class Components:
 
     def relay(self) -> Relay:
         """A relay over these parts. Call it once, inside the event loop."""
-        self.deliverers["webhook"] = WebhookDeliverer(self.database, self.cipher, self.settings)
+        self.deliverers["webhook"] = WebhookDeliverer(
+            self.database, self.cipher, self.settings, metrics=WebhookMetrics(self.registry)
+        )
         return Relay(self.database, self.deliverers, self.settings, RelayMetrics(self.registry))
 
     async def close(self) -> None:
@@ -81,7 +85,7 @@ def build(settings: Settings) -> Components:
     cipher = Cipher(settings.secret_key)
     http_metrics = HttpMetrics(registry)
     catalogue = Catalogue.of(
-        (event_type for feature in features.load() for event_type in feature.event_types),
+        (*EVENT_TYPES, *(t for feature in features.load() for t in feature.event_types)),
         required=settings.require_registered_types,
         count_unregistered=http_metrics.unregistered_events.inc,
     )

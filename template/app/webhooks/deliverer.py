@@ -1,36 +1,33 @@
 """Destinations of kind `webhook`: one claim, one signed request, one outcome.
 
-    known.py (endpoint, keys) -> headers.py (signed) -> sender.py (POST) -> outcomes.py (outcome)
+    known.py (endpoint, keys) -> health.py (may it go now?) -> headers.py (signed)
+      -> sender.py (POST) -> outcomes.py (outcome) -> health.py (what it says of the endpoint)
 
 Invariant: no transaction is open while a request is out. An endpoint that is disabled or deleted
-costs no attempt: the message is parked.
+costs no attempt: the message is parked. One that takes nothing at present costs none either.
 """
 
-import asyncio
+import time
 
-import structlog
-from sqlalchemy.exc import SQLAlchemyError
+from prometheus_client import CollectorRegistry
 
-from app.api.audit import audit
 from app.cipher import Cipher
 from app.config import Settings
 from app.db.engine import Database
-from app.outbox.message import Claim, Deferred, Failed, Outcome, ParkedReason
+from app.outbox.deliverer import NO_LIMIT, Room
+from app.outbox.message import Claim, Deferred, Delivered, Failed, Outcome, ParkedReason
 from app.outbox.policy import RetryPolicy
-from app.webhooks.endpoints import disable_gone
 from app.webhooks.headers import message_headers
+from app.webhooks.health import EndpointHealth
 from app.webhooks.known import FRESH_SECONDS, KnownEndpoints
+from app.webhooks.metrics import WebhookMetrics
 from app.webhooks.outcomes import SendFailed, outcome_of, outcome_without_status
 from app.webhooks.ready import Ready
 from app.webhooks.sender import Sender
 
-DISABLE_SECONDS = 5.0  # a database that does not answer must not hold a sender
-
-logger = structlog.get_logger("app.webhooks")
-
 
 class WebhookDeliverer:
-    """Delivers to webhook endpoints; the `Deliverer` of kind `webhook`."""
+    """Delivers to webhook endpoints; the `Deliverer` of kind `webhook`, and `Limited`."""
 
     def __init__(
         self,
@@ -39,54 +36,56 @@ class WebhookDeliverer:
         settings: Settings,
         *,
         sender: Sender | None = None,
+        metrics: WebhookMetrics | None = None,
         fresh_seconds: float = FRESH_SECONDS,
     ) -> None:
-        self._database = database
         self._sender = sender or Sender(allow_private=settings.allow_private_targets)
-        self._disabling: set[asyncio.Task[None]] = set()
         self._known = KnownEndpoints(database, cipher, settings, fresh_seconds)
+        self._health = EndpointHealth(
+            database, settings, metrics or WebhookMetrics(CollectorRegistry())
+        )
 
     async def deliver(self, claim: Claim) -> Outcome:
         """Make one attempt. Never raises for what the receiver did."""
         known = await self._known.get(claim.destination)
         if isinstance(known, Deferred):
             return known
+        traffic = self._known.traffic(claim.destination)
+        leave = await self._health.admit(known, traffic)
+        if isinstance(leave, Deferred):
+            return leave
+        try:
+            outcome = await self._send(claim, known)
+        finally:
+            traffic.in_flight -= 1
+        await self._health.learn(claim, known, traffic, leave, outcome)
+        if isinstance(outcome, Failed) and outcome.park is ParkedReason.GONE:
+            await self._health.gone(claim, known)
+            self._known.forget(claim.destination)
+        return outcome
+
+    async def _send(self, claim: Claim, known: Ready) -> Delivered | Failed:
         try:
             headers = message_headers(claim, known.keys)
             response = await self._sender.send(known.target, headers, claim.body)
         except SendFailed as failure:
             return outcome_without_status(failure)
-        outcome = outcome_of(response, known.policy)
-        if isinstance(outcome, Failed) and outcome.park is ParkedReason.GONE:
-            await self._disable(claim.destination, known)
-        return outcome
+        return outcome_of(response, known.policy)
 
     def policy(self, destination: str) -> RetryPolicy:
         """The retry policy of a destination that `deliver` has just answered for."""
         return self._known.policy(destination)
 
+    def room(self, destination: str) -> Room:
+        """What the relay may claim for it; of one that is not known yet, as usual."""
+        found = self._known.ready(destination)
+        if found is None:
+            return NO_LIMIT
+        ready, traffic = found
+        return traffic.room(self._health.me, ready.limits, time.monotonic())
+
     async def close(self) -> None:
         """Give back connections."""
-        if self._disabling:
-            await asyncio.wait(self._disabling, timeout=DISABLE_SECONDS)
+        await self._health.close()
         self._known.close()
         await self._sender.close()
-
-    async def _disable(self, destination: str, known: Ready) -> None:
-        """The receiver is gone for good; a failure here changes nothing about the attempt."""
-        disabling = asyncio.create_task(self._disable_gone(known))
-        self._disabling.add(disabling)
-        disabling.add_done_callback(self._disabling.discard)
-        await asyncio.wait({disabling}, timeout=DISABLE_SECONDS)
-        self._known.forget(destination)
-
-    async def _disable_gone(self, known: Ready) -> None:
-        try:
-            async with self._database.transaction() as session:
-                if await disable_gone(session, known.endpoint_id, known.version):
-                    detail = {"reason": "it answered 410 Gone"}
-                    target = str(known.endpoint_id)
-                    await audit(session, "relay", "endpoint.disable", target, **detail)
-        except (SQLAlchemyError, OSError) as error:
-            endpoint, text = str(known.endpoint_id), repr(error)[:200]
-            logger.warning("endpoint not disabled", endpoint_id=endpoint, error=text)

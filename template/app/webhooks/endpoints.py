@@ -29,12 +29,13 @@ from app.webhooks.endpoint import (
 )
 from app.webhooks.endpoint_rows import change, get_endpoint, list_endpoints, living, row_of
 from app.webhooks.endpoint_rules import check_create, check_update
+from app.webhooks.operator_events import DISABLED, tell
 from app.webhooks.retry import stored_policy
 from app.webhooks.signing import decode_secret, new_secret
 from app.webhooks.tables import endpoint_secrets, endpoints
 
 __all__ = [
-    "create_endpoint", "delete_endpoint", "disable_endpoint", "disable_gone", "enable_endpoint",
+    "create_endpoint", "delete_endpoint", "disable_endpoint", "enable_endpoint",
     "get_endpoint", "list_endpoints", "rotate_secret", "update_endpoint",
 ]  # fmt: skip
 
@@ -98,20 +99,8 @@ async def disable_endpoint(
     if row.status == "enabled":
         changes = {"status": "disabled", "disabled_reason": reason, "disabled_at": db_now()}
         await change(session, endpoint_id, **changes)
+        await tell(session, DISABLED, row, reason)
     return await get_endpoint(session, endpoint_id, tenant)
-
-
-async def disable_gone(session: AsyncSession, endpoint_id: UUID, version: int) -> bool:
-    """Disable an endpoint that answered 410, unless it was changed since the request was made."""
-    gone = update(endpoints).where(e.id == endpoint_id, e.version == version, e.status == "enabled")
-    values = {
-        "status": "disabled",
-        "disabled_reason": "it answered 410 Gone",
-        "disabled_at": db_now(),
-        "version": e.version + 1,
-        "updated_at": db_now(),
-    }
-    return (await session.execute(gone.values(values).returning(e.id))).first() is not None
 
 
 async def enable_endpoint(
@@ -121,7 +110,7 @@ async def enable_endpoint(
     row = await living(session, endpoint_id, tenant)
     if row.status == "disabled":
         changes = {"status": "enabled", "disabled_reason": null(), "disabled_at": null()}
-        await change(session, endpoint_id, **changes)
+        await change(session, endpoint_id, **changes, failing_since=null(), breaker_until=null())
     return await get_endpoint(session, endpoint_id, tenant)
 
 

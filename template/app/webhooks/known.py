@@ -19,7 +19,17 @@ from app.config import Settings
 from app.db.engine import Database
 from app.outbox.message import Deferred, endpoint_id_of
 from app.outbox.policy import DEFAULT_POLICY, RetryPolicy
-from app.webhooks.ready import DELETED, DISABLED, Ready, Rows, is_current, prepare, read_rows
+from app.webhooks.ready import (
+    DELETED,
+    DISABLED,
+    Ready,
+    Rows,
+    is_current,
+    prepare,
+    read_rows,
+    shared_of,
+)
+from app.webhooks.traffic import Traffic
 
 FRESH_SECONDS = 1.0
 IN_USE_SECONDS = 5.0  # a read renews what was used this recently
@@ -37,6 +47,7 @@ class _Entry:
     state: Ready | Deferred
     read_at: float
     used_at: float
+    traffic: Traffic
 
 
 class KnownEndpoints:
@@ -77,6 +88,17 @@ class KnownEndpoints:
         if entry is not None and isinstance(entry.state, Ready):
             return entry.state.policy
         return DEFAULT_POLICY
+
+    def traffic(self, destination: str) -> Traffic:
+        """What happens at a destination that `get` has just answered for."""
+        return self._entries[destination].traffic
+
+    def ready(self, destination: str) -> tuple[Ready, Traffic] | None:
+        """The same without waiting, as far as it is known; however old."""
+        entry = self._entries.get(destination)
+        if entry is None or not isinstance(entry.state, Ready):
+            return None
+        return entry.state, entry.traffic
 
     def forget(self, destination: str) -> None:
         """Read it anew before its next request."""
@@ -146,7 +168,12 @@ class KnownEndpoints:
             mine = rows.get(endpoint_id, ()) if endpoint_id is not None else ()
             state = self._state(mine, known.state if known is not None else None)
             used_at = known.used_at if known is not None else read_at
-            self._entries[name] = _Entry(state, read_at, used_at)
+            traffic = known.traffic if known is not None else Traffic()
+            if known is not None and state is not known.state:
+                traffic.start_anew()
+            if mine and traffic.changed_at < read_at:
+                traffic.shared = shared_of(mine, read_at)
+            self._entries[name] = _Entry(state, read_at, used_at, traffic)
 
     def _state(self, rows: Rows, known: Ready | Deferred | None) -> Ready | Deferred:
         if not rows:

@@ -6,6 +6,7 @@ never an exception and never a guess: a policy that can't be read is not replace
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 from uuid import UUID
@@ -24,6 +25,7 @@ from app.webhooks.endpoint_rules import longest_timeout
 from app.webhooks.retry import policy_of
 from app.webhooks.sender import Target
 from app.webhooks.tables import endpoint_secrets, endpoints
+from app.webhooks.traffic import Limits, Shared
 
 DELETED = Deferred("the endpoint is deleted", park=ParkedReason.ENDPOINT_DELETED)
 DISABLED = Deferred("the endpoint is disabled", park=ParkedReason.ENDPOINT_DISABLED)
@@ -33,6 +35,10 @@ logger = structlog.get_logger("app.webhooks")
 
 e, s = endpoints.c, endpoint_secrets.c
 Rows = Sequence[Any]  # of `read_rows`
+_COLUMNS = (
+    e.id, e.url, e.status, e.version, e.timeout_seconds, e.retry, e.rate_per_second,
+    e.max_in_flight, e.breaker_until, e.failing_since, e.owner, e.owned_until,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +51,15 @@ class Ready:
     target: Target
     keys: tuple[bytes, ...]  # the current secret first
     policy: RetryPolicy
+    limits: Limits
 
 
 async def read_rows(session: AsyncSession, ids: Sequence[UUID]) -> dict[UUID, Rows]:
     """Of each endpoint one row for each secret that signs now, the current one first."""
     signing = and_(s.endpoint_id == e.id, or_(s.expires_at.is_(None), s.expires_at > db_now()))
-    columns = (e.id, e.url, e.status, e.version, e.timeout_seconds, e.retry)
+    secret = (s.id.label("secret_id"), s.ciphertext)
     query = (
-        select(*columns, s.id.label("secret_id"), s.ciphertext)
+        select(*_COLUMNS, db_now().label("clock"), *secret)
         .select_from(endpoints.outerjoin(endpoint_secrets, signing))
         .where(e.id.in_(ids))
         .order_by(e.id, s.expires_at.is_not(None), s.id.desc())
@@ -83,7 +90,21 @@ def prepare(rows: Rows, cipher: Cipher, settings: Settings) -> Ready | Deferred:
     except (UndecryptableError, msgspec.ValidationError, ValueError, TypeError) as error:
         logger.error("endpoint is unusable", endpoint=str(first.id), error=str(error)[:200])
         return BROKEN
-    return Ready(first.id, first.version, _secret_ids(rows), target, keys, policy)
+    limits = Limits(first.rate_per_second, first.max_in_flight)
+    return Ready(first.id, first.version, _secret_ids(rows), target, keys, policy, limits)
+
+
+def shared_of(rows: Rows, read_at: float) -> Shared:
+    """The state that relays share; `read_at`: monotonic time before the rows were read."""
+    first = rows[0]
+
+    def here(moment: datetime | None) -> float | None:
+        return None if moment is None else read_at + (moment - first.clock).total_seconds()
+
+    return Shared(
+        here(first.breaker_until), here(first.failing_since),
+        first.owner, here(first.owned_until) or 0.0,
+    )  # fmt: skip
 
 
 def _secret_ids(rows: Rows) -> tuple[UUID, ...]:

@@ -20,7 +20,6 @@ from app.webhooks.endpoints import (
     create_endpoint,
     delete_endpoint,
     disable_endpoint,
-    disable_gone,
     enable_endpoint,
     get_endpoint,
     list_endpoints,
@@ -28,6 +27,7 @@ from app.webhooks.endpoints import (
     update_endpoint,
 )
 from app.webhooks.signing import decode_secret
+from app.webhooks.state import disable_gone
 from app.webhooks.tables import endpoint_secrets, endpoints
 from tests.conftest import SECRET
 
