@@ -1,8 +1,8 @@
 """Optional features: packages of `app` that the rest does not import but finds at run time.
 
 A feature package has a module `feature.py` that exposes `FEATURE`. Deleting the package takes its
-routes, event types and tables out of the application; nothing else has to change. To add one of
-your own, write the package and add its name to `FEATURES`.
+routes, event types, handlers and tables out of the application; nothing else has to change. To add
+one of your own, write the package and add its name to `FEATURES`.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from typing import Any
 from litestar.types import ControllerRouterHandler
 
 from app.api.problems import ErrorPage
+from app.handlers.handler import Handler
 from app.outbox.catalogue import EventType
 
 FEATURES = ("orders", "admin", "inbox")
@@ -25,6 +26,7 @@ class Feature:
     name: str
     route_handlers: tuple[ControllerRouterHandler, ...] = ()
     event_types: tuple[EventType[Any], ...] = ()
+    handlers: tuple[Handler[Any], ...] = ()
     error_page: ErrorPage | None = None  # errors below `/<name>` are shown by this
 
 

@@ -37,11 +37,11 @@ D = TypeVar("D")
 S = TypeVar("S", bound=Struct)
 
 
-class ParkMessage(Exception):  # noqa: N818 - it is an order, not an error
+class ParkMessage(Exception):
     """Raise it in a handler when trying again can't help: a person should look at the message."""
 
 
-class RetryLater(Exception):  # noqa: N818 - it is an order, not an error
+class RetryLater(Exception):
     """Raise it in a handler that knows when to be called again, no earlier than in `seconds`."""
 
     def __init__(self, seconds: float, reason: str) -> None:

@@ -45,6 +45,6 @@ def _check_timeout(each: Handler[Any], settings: Settings) -> None:
     longest = settings.lease_seconds - LEASE_MARGIN_SECONDS
     if each.timeout_seconds is not None and not 0 < each.timeout_seconds <= longest:
         raise ConfigError(
-            f"handler {each.name}: timeout_seconds is {each.timeout_seconds:g}; above 0 and at most "
-            f"{longest:g} is allowed (APP_LEASE_SECONDS={settings.lease_seconds:g})"
+            f"handler {each.name}: timeout_seconds is {each.timeout_seconds:g}; above 0 and at "
+            f"most {longest:g} is allowed (APP_LEASE_SECONDS={settings.lease_seconds:g})"
         )

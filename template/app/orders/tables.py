@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.base import Base
@@ -31,6 +31,6 @@ class Receipt(Base):
 
     __tablename__ = "receipts"
 
-    order_id: Mapped[UUID] = mapped_column(Id, ForeignKey("orders.id"), primary_key=True)
+    order_id: Mapped[UUID] = mapped_column(Id, primary_key=True)
     text: Mapped[str] = mapped_column(String(1000))
     created_at: Mapped[datetime] = mapped_column(UtcDateTime, server_default=db_now())

@@ -5,14 +5,15 @@
         await publish(session, Event(type="order.created", data=...))
 
 Invariant: publish writes through the session and never commits, so the business row, the event and
-every message it owes are stored together or not at all. Destinations come from `subscriptions`;
-whether an endpoint is enabled is looked at when the message is claimed, not here. Registered types
-are checked against the catalogue that the transaction carries. The messages of an event with an
-ordering key are stored immediately before COMMIT, with their sequence: see `sequences.py`.
+every message it owes are stored together or not at all. Destinations come from `subscriptions` and
+from the handlers that the transaction carries, which are known from code; whether an endpoint is
+enabled is looked at when the message is claimed, not here. Registered types are checked against the
+catalogue that the transaction carries. The messages of an event with an ordering key are stored
+immediately before COMMIT, with their sequence: see `sequences.py`.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -38,9 +39,15 @@ from app.outbox.statements_publish import (
 from app.outbox.subscriptions import candidates
 from app.outbox.tables import events
 
-CATALOGUE = "app.catalogue"  # key of `session.info`; set by wiring for every transaction
+# Keys of `session.info`; set by wiring for every transaction.
+CATALOGUE = "app.catalogue"
+HANDLERS = "app.handlers"  # the destinations of each pattern that handlers are registered for
 
-__all__ = ["CATALOGUE", "Event", "OutsideTransaction", "Published", "publish", "publish_all"]
+Handlers = Mapping[str, tuple[str, ...]]
+
+__all__ = [
+    "CATALOGUE", "HANDLERS", "Event", "OutsideTransaction", "Published", "publish", "publish_all",
+]  # fmt: skip
 
 
 class OutsideTransaction(AppError):
@@ -57,6 +64,7 @@ class _Row(Struct, frozen=True):
     occurred_at: datetime
     available_at: datetime | None
     patterns: str  # separated by spaces, which no pattern contains
+    handlers: str  # destinations, separated by spaces too
 
 
 async def publish(
@@ -81,7 +89,8 @@ async def publish_all(
         )
     if not batch:
         return []
-    rows = _rows(batch, session.info.get(CATALOGUE, Catalogue()), limit_bytes)
+    handlers: Handlers = session.info.get(HANDLERS, {})
+    rows = _rows(batch, session.info.get(CATALOGUE, Catalogue()), handlers, limit_bytes)
     owed: list[tuple[UUID, str]] = []
     for keyed in (False, True):
         some = [row for row in rows if (row.ordering_key is not None) is keyed]
@@ -92,11 +101,13 @@ async def publish_all(
     return [Published(row.id, counts[row.id]) for row in rows]
 
 
-def _rows(batch: Sequence[Event], catalogue: Catalogue, limit: int) -> list[_Row]:
+def _rows(
+    batch: Sequence[Event], catalogue: Catalogue, handlers: Handlers, limit: int
+) -> list[_Row]:
     rows = []
     for index, event in enumerate(batch):
         try:
-            rows.append(_row(event, limit))
+            rows.append(_row(event, handlers, limit))
             catalogue.check(event.type, event.data)
         except (BadRequest, TooLarge) as error:
             where = f"events[{index}]." if len(batch) > 1 else ""
@@ -104,20 +115,23 @@ def _rows(batch: Sequence[Event], catalogue: Catalogue, limit: int) -> list[_Row
     return rows
 
 
-def _row(event: Event, limit: int) -> _Row:
+def _row(event: Event, handlers: Handlers, limit: int) -> _Row:
     # The time is part of the signed bytes, so it can't come from the database's clock here;
     # `created_at` does.
     occurred_at = utc_time("occurred_at", event.occurred_at) or datetime.now(UTC)
+    body = encode_body(event, occurred_at, limit)
+    patterns = candidates(event.type)
     return _Row(
         id=uuid7(),
         type=event.type,
         tenant=event.tenant,
-        body=encode_body(event, occurred_at, limit),
+        body=body,
         ordering_key=event.ordering_key,
         traceparent=event.traceparent,
         occurred_at=occurred_at,
         available_at=event.available_at,
-        patterns=" ".join(candidates(event.type)),
+        patterns=" ".join(patterns),
+        handlers=" ".join(name for pattern in patterns for name in handlers.get(pattern, ())),
     )
 
 
@@ -147,13 +161,14 @@ async def _store_sqlite(
 ) -> list[tuple[UUID, str]]:
     stored: list[dict[str, Any]] = [msgspec.structs.asdict(row) for row in rows]
     for values in stored:
-        del values["patterns"], values["available_at"]
+        del values["patterns"], values["handlers"], values["available_at"]
     await session.execute(insert(events), stored)
     owing = [
         {
             "event_id": row.id.hex,
             "tenant": row.tenant,
-            "patterns": row.patterns.split(" "),
+            "patterns": row.patterns.split(),
+            "handlers": row.handlers.split(),
             "available_at": sqlite_text(row.available_at) if row.available_at else None,
         }
         for row in rows

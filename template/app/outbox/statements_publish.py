@@ -1,4 +1,4 @@
-"""The statements of publish: events, and a message for each subscribed destination.
+"""The statements of publish: events, a message for each subscribed destination and each handler.
 
 PostgreSQL stores both in one statement, which costs a quarter less than two. Message ids are
 UUIDv7 made in SQL, because only the database knows how many there will be. The ladder of a message
@@ -23,15 +23,17 @@ _EVENTS_POSTGRESQL = """WITH input AS (
     CAST(:id AS uuid[]), CAST(:type AS text[]), CAST(:tenant AS text[]), CAST(:body AS bytea[]),
     CAST(:ordering_key AS text[]), CAST(:traceparent AS text[]),
     CAST(:occurred_at AS timestamptz[]), CAST(:available_at AS timestamptz[]),
-    CAST(:patterns AS text[])
-  ) AS i (id, type, tenant, body, ordering_key, traceparent, occurred_at, available_at, patterns)
+    CAST(:patterns AS text[]), CAST(:handlers AS text[])
+  ) AS i (id, type, tenant, body, ordering_key, traceparent, occurred_at, available_at, patterns,
+    handlers)
 ), stored AS (
   INSERT INTO events (id, type, tenant, body, ordering_key, traceparent, occurred_at)
   SELECT id, type, tenant, body, ordering_key, traceparent, occurred_at FROM input
 )"""
 _MATCHED_POSTGRESQL = """FROM input i CROSS JOIN LATERAL (
-  SELECT DISTINCT destination FROM subscriptions
+  SELECT destination FROM subscriptions
   WHERE tenant = i.tenant AND pattern = ANY (string_to_array(i.patterns, ' '))
+  UNION SELECT unnest(string_to_array(i.handlers, ' '))
 ) s"""
 
 PUBLISH_POSTGRESQL = text(f"""{_EVENTS_POSTGRESQL}
@@ -48,11 +50,13 @@ SELECT i.id AS event_id, s.destination
 {_MATCHED_POSTGRESQL}
 """)
 
-_MATCHED_SQLITE = """SELECT DISTINCT json_extract(i.value, '$.event_id') AS event_id, s.destination,
+_MATCHED_SQLITE = """SELECT json_extract(i.value, '$.event_id') AS event_id, s.destination,
     json_extract(i.value, '$.available_at') AS available_at
   FROM json_each(:owing) i
   JOIN json_each(i.value, '$.patterns') p
-  JOIN subscriptions s ON s.pattern = p.value AND s.tenant = json_extract(i.value, '$.tenant')"""
+  JOIN subscriptions s ON s.pattern = p.value AND s.tenant = json_extract(i.value, '$.tenant')
+  UNION SELECT json_extract(i.value, '$.event_id'), h.value, json_extract(i.value, '$.available_at')
+  FROM json_each(:owing) i JOIN json_each(i.value, '$.handlers') h"""
 MATCHED_SQLITE = text(_MATCHED_SQLITE)
 
 MESSAGES_SQLITE = text(f"""

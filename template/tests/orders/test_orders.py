@@ -44,7 +44,7 @@ async def test_an_order_is_placed_read_and_paid(site: Site):
     assert paid.status_code == 200
     assert paid.json() == order | {"status": "paid"}
     assert await event_types(site) == ["order.created", "order.paid"]
-    assert await site.count(outbox_messages) == 2
+    assert await site.count(outbox_messages) == 3  # the endpoint's two, and the receipt
     async with site.database.read() as session:
         bodies = list(await session.scalars(select(events.c.body).order_by(events.c.id)))
     assert [msgspec.json.decode(body)["data"] for body in bodies] == [order, paid.json()]

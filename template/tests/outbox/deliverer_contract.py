@@ -60,10 +60,13 @@ class DelivererContract:
     async def test_a_destination_that_is_not_there_raises_nothing(
         self, deliverer: Deliverer, taken: Claim
     ):
-        """Deleted, never made, or no destination at all: parked, for a person to see."""
+        """Deleted, never made, or no destination at all: parked, for a person to see.
+
+        After a day at the latest: a kind may wait for a version that knows the destination.
+        """
         kind = taken.destination.partition(":")[0]
         for name in ("00000000-0000-0000-0000-000000000000", "nonsense", ""):
-            claim = msgspec.structs.replace(taken, destination=f"{kind}:{name}")
+            claim = msgspec.structs.replace(taken, destination=f"{kind}:{name}", age_seconds=86_400.0)
             outcome = await deliver(deliverer, claim)
             assert isinstance(outcome, Deferred | Failed), name
             assert outcome.park in (ParkedReason.ENDPOINT_DELETED, ParkedReason.UNDELIVERABLE), name

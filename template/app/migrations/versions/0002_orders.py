@@ -22,7 +22,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "receipts",
-        sa.Column("order_id", Id, sa.ForeignKey("orders.id"), primary_key=True),
+        sa.Column("order_id", Id, primary_key=True),
         sa.Column("text", sa.String(1000), nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False, server_default=db_now()),
     )
