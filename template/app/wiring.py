@@ -21,21 +21,23 @@ from prometheus_client import CollectorRegistry
 
 from app import features
 from app.api import docs, health, openapi, routes
-from app.api.auth import Authenticator, provide_caller
+from app.api.auth import Authenticator
 from app.api.body import Body
-from app.api.idempotency import provide_identity
+from app.api.dependencies import provided
 from app.api.problems import ERROR_PAGES, EXCEPTION_HANDLERS, ErrorPage
 from app.cipher import Cipher, check_sentinel
 from app.config import Settings
 from app.db.engine import Database
 from app.db.migrate import schema_state
 from app.errors import ConfigError
+from app.handlers.deliverer import HandlerDeliverer
+from app.handlers.registry import Handlers
 from app.observe.logging import configure_logging
 from app.observe.metrics import HttpMetrics
 from app.observe.requests import Observed
 from app.outbox.catalogue import Catalogue
 from app.outbox.deliverer import Deliverer
-from app.outbox.publish import CATALOGUE
+from app.outbox.publish import CATALOGUE, HANDLERS
 from app.program import program
 from app.relay.counts import Counts
 from app.relay.gauges import watching
@@ -60,6 +62,7 @@ class Components:
     database: Database
     cipher: Cipher
     catalogue: Catalogue
+    handlers: Handlers
     registry: CollectorRegistry
     http_metrics: HttpMetrics
     deliverers: dict[str, Deliverer] = field(default_factory=dict)
@@ -69,6 +72,7 @@ class Components:
         self.deliverers["webhook"] = WebhookDeliverer(
             self.database, self.cipher, self.settings, metrics=WebhookMetrics(self.registry)
         )
+        self.deliverers["handler"] = HandlerDeliverer(self.database, self.handlers, self.settings)
         return Relay(self.database, self.deliverers, self.settings, RelayMetrics(self.registry))
 
     async def close(self) -> None:
@@ -90,11 +94,15 @@ def build(settings: Settings) -> Components:
         count_unregistered=http_metrics.unregistered_events.inc,
     )
     database.session_info[CATALOGUE] = catalogue
+    found = (each for feature in features.load() for each in feature.handlers)
+    handlers = Handlers.of(found, settings)
+    database.session_info[HANDLERS] = handlers.owed()
     return Components(
         settings=settings,
         database=database,
         cipher=cipher,
         catalogue=catalogue,
+        handlers=handlers,
         registry=registry,
         http_metrics=http_metrics,
     )
@@ -180,22 +188,12 @@ def _litestar(components: Components, authenticator: Authenticator, lifespan: Li
 
 
 def _dependencies(components: Components) -> dict[str, Provide]:
-    values = {
+    return provided({
         "settings": components.settings,
         "database": components.database,
         "cipher": components.cipher,
         "catalogue": components.catalogue,
-    }
-    given = {name: _always(value) for name, value in values.items()}
-    computed = {"caller": Provide(provide_caller), "identity": Provide(provide_identity)}
-    return given | computed
-
-
-def _always(value: object) -> Provide:
-    def provide() -> object:
-        return value
-
-    return Provide(provide, sync_to_thread=False)
+    })  # fmt: skip
 
 
 def _error_pages(loaded: tuple[features.Feature, ...]) -> dict[str, ErrorPage]:
