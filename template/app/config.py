@@ -53,6 +53,10 @@ class Settings:
     )
     relay_concurrency: int = _setting(64, "requests in flight per relay")
     endpoint_concurrency: int = _setting(8, "requests in flight per endpoint and relay")
+    relay_metrics_port: int | None = _setting(
+        None, "`/metrics` of a `relay` process; without it there is none"
+    )
+    relay_metrics_host: str = _setting("127.0.0.1", "the address of that port; it asks for no key")
     breaker_open_seconds: float = _setting(
         30.0, "an endpoint that fails gets one probe in this time, see operations.md"
     )

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,7 @@ from app.errors import UsageError
 if TYPE_CHECKING:
     from app.relay.counts import Counts
     from app.relay.relay import Relay
+    from app.wiring import Components
 
 Once = Annotated[bool, typer.Option("--once", help="One round, then end.")]
 Drain = Annotated[bool, typer.Option("--drain", help="Until nothing is due, then end.")]
@@ -30,12 +31,20 @@ Concurrency = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Requests in flight; default: APP_RELAY_CONCURRENCY."),
 ]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port", min=1, max=65535, metavar="N",
+        help="Serve /metrics there; default: APP_RELAY_METRICS_PORT.",
+    ),
+]  # fmt: skip
 
 
 def relay(
     once: Once = False,
     drain: Drain = False,
     concurrency: Concurrency = None,
+    metrics_port: MetricsPort = None,
     as_json: Json = False,
 ) -> None:
     """Deliver what is due, until stopped.
@@ -50,6 +59,8 @@ def relay(
     settings = settings_of_command()
     if concurrency is not None:
         settings = replace(settings, relay_concurrency=concurrency)
+    if metrics_port is not None:
+        settings = replace(settings, relay_metrics_port=metrics_port)
     with sole_relay(settings, "a relay"):
         counts = wait_long_for(_relay(settings, once=once, drain=drain))
     print_record(counts, as_json=as_json)
@@ -65,11 +76,27 @@ async def _relay(settings: Settings, *, once: bool, drain: bool) -> "Counts":
     try:
         runner = components.relay()
         with explained(settings), _stopping(runner):
-            if once:
-                return await runner.run_once()
-            return await (runner.drain() if drain else runner.run())
+            async with _metrics(components):
+                return await _run(runner, once=once, drain=drain)
     finally:
         await components.close()
+
+
+async def _run(runner: "Relay", *, once: bool, drain: bool) -> "Counts":
+    if once:
+        return await runner.run_once()
+    return await (runner.drain() if drain else runner.run())
+
+
+def _metrics(components: "Components") -> AbstractAsyncContextManager[None]:
+    from app.cli.serve import listen
+    from app.relay.exposition import exposed
+
+    settings = components.settings
+    if settings.relay_metrics_port is None:
+        return nullcontext()
+    listener = listen(settings.relay_metrics_host, settings.relay_metrics_port, "--metrics-")
+    return exposed(components.registry, listener)
 
 
 @contextmanager

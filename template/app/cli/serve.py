@@ -79,7 +79,7 @@ def _end_with(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, prefix: str = "--") -> socket.socket:
     """A listening socket. Raises `AppError` naming the address and what is wrong with it."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -91,7 +91,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         port_is_wrong = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        hint = f"choose another {'--port' if port_is_wrong else '--host'}"
+        hint = f"choose another {prefix}{'port' if port_is_wrong else 'host'}"
         raise AppError(f"can't listen on {host}:{port}: {error.strerror}", hint=hint) from None
     return listener
 

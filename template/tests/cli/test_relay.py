@@ -2,10 +2,14 @@
 
 import json
 import signal
+import socket
+
+import httpx
 
 from tests.cli.command import Project, assert_sentence
-from tests.cli.processes import read_until, running, stop
+from tests.cli.processes import answers, read_until, running, stop, wait_until
 from tests.cli.seed import in_transaction
+from tests.support.postgres import free_port
 from tests.support.receiver import Answer, receiver_in_thread
 
 
@@ -74,6 +78,33 @@ def test_a_second_signal_cuts_and_the_exit_code_tells(project: Project):
             code, out, _ = stop(process)
     assert (code, out) == (1, "")
     assert project.json("messages", "stats")["claimed"] == 1
+
+
+def test_a_relay_shows_its_metrics_where_it_is_told(project: Project):
+    """Counts of this process, at GET /metrics and nowhere else; loopback."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with receiver_in_thread() as receiver:
+        add(project, receiver.on("/hook"))
+        with running(project, "relay", "--metrics-port", port) as process:
+            receiver.wait_for(1, timeout=60)
+            sent = 'relay_attempts_total{kind="webhook",outcome="delivered"} 1.0'
+            wait_until(lambda: answers(f"{url}/metrics"), "metrics are served")
+            wait_until(lambda: sent in httpx.get(f"{url}/metrics").text, "the attempt is counted")
+            assert httpx.get(f"{url}/").status_code == 404
+            assert httpx.post(f"{url}/metrics").status_code == 404
+            code, _, _ = stop(process)
+    assert code == 0
+
+
+def test_a_metrics_port_that_is_taken_is_said(project: Project):
+    """The address and the reason, no traceback."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = project.run("relay", "--metrics-port", port)
+    assert_sentence(refused, 1, f"127.0.0.1:{port}", "--metrics-port")
 
 
 def test_once_and_drain_exclude_each_other(embedded: Project):

@@ -75,13 +75,14 @@ def _default(value: object) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, float):
         return f"`{value:g}`"
-    return f"`{value}`" if value != "" else "none"
+    return f"`{value}`" if value not in ("", None) else "none"
 
 
 def _values(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(kind))
-    return {bool: "boolean", int: "whole number", float: "number", str: "text"}[kind]
+    names = {bool: "boolean", int: "whole number", float: "number", str: "text"}
+    return names[kind] if kind in names else names[get_args(kind)[0]]  # or None
 
 
 def _hours(seconds: float) -> str:
