@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import new, upgrade
+from benchmarks import new, prune, upgrade
 from benchmarks.measure import Figure, Kind
 from scaffolder import __version__
 
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[int], list[Figure]]] = {
     "new": new.generation,
     "app-import": new.app_import,
     "upgrade": upgrade.upgrade,
+    "prune": prune.prune,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
