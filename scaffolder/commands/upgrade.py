@@ -4,6 +4,7 @@ Invariant: until the merge is done nothing of the project is touched; after that
 makes every instant one that can be finished or taken back.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,13 +78,14 @@ def upgrade(
     """Upgrade a project; an interrupted upgrade is finished first, and is the whole run."""
     project = planning.open_project(request.wish.path)
     area = Area(project.git_dir)
-    with alone(area):
+    touches = not request.dry_run and request.branch is None
+    with alone(area) if touches else nullcontext():
         journal = read_journal(area)
         if journal is not None:
             return _resume(request, project, area, journal)
         if request.branch is not None:
             check_branch(project, request.branch)
-        elif not request.dry_run:
+        elif touches:
             check_ready(project, read_state(project))
         person = asker if request.ask else None
         with planned(project, request.wish, progress, person, registry=registry) as plan:

@@ -27,8 +27,8 @@ def _state(project: Project) -> tuple[object, ...]:
     return project.snapshot(), project.read(".git/index"), project.read(".git/HEAD"), refs
 
 
-def _objects(project: Project) -> set[str]:
-    return {path.name for path in project.path(".git/objects").rglob("*") if path.is_file()}
+def _inside_git(project: Project) -> set[str]:
+    return {str(path) for path in project.path(".git").rglob("*")}
 
 
 def test_a_dry_run_says_all_and_touches_nothing(project: Project) -> None:
@@ -36,10 +36,10 @@ def test_a_dry_run_says_all_and_touches_nothing(project: Project) -> None:
     project.replace("app/lines.py", "line 10 of the template", "line 10 of the owner")
     project.path("app/other.py").unlink()
     project.commit()
-    before, objects = _state(project), _objects(project)
+    before, inside = _state(project), _inside_git(project)
     dry = project.upgrade("--dry-run")
     assert dry.code == 1, dry.err
-    assert (_state(project), _objects(project)) == (before, objects)
+    assert (_state(project), _inside_git(project)) == (before, inside)
     assert "nothing was touched" in dry.err
     real = project.upgrade()
     assert real.verdicts == dry.verdicts
@@ -137,10 +137,10 @@ def test_diff_prints_the_patch_that_upgrade_applies(project: Project) -> None:
     """git applies it to the same tree; binary files and renames are in it."""
     project.replace("app/lines.py", "line 2 of the template", "line 2 of the owner")
     project.commit()
-    before, objects = _state(project), _objects(project)
+    before, inside = _state(project), _inside_git(project)
     run = project.tool.run("diff", cwd=project.root)
     assert run.code == 0, run.err
-    assert (_state(project), _objects(project)) == (before, objects)
+    assert (_state(project), _inside_git(project)) == (before, inside)
     assert "rename from app/old_name.py" in run.out
     patch = project.root.parent / "upgrade.patch"
     patch.write_text(run.out)
