@@ -22,7 +22,7 @@ NAMES = """
 init check dev serve relay parked retry dismiss replay prune
 db.upgrade db.downgrade db.revision db.check
 endpoints.add endpoints.list endpoints.show endpoints.test endpoints.rotate endpoints.disable
-endpoints.enable endpoints.delete
+endpoints.enable endpoints.delete endpoints.update
 keys.create keys.list keys.revoke
 messages.list messages.show messages.stats messages.erase
 admin.link
