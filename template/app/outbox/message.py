@@ -70,6 +70,7 @@ class Claim(Struct, frozen=True, gc=False):
     traceparent: str | None
     losses: int  # how many earlier claims of it were lost; above 0 it was claimed alone
     claimed_at: float  # time.monotonic() before the claim statement was sent
+    sequence: int | None = None  # of an ordering key, where the destination orders
 
     @property
     def lone(self) -> bool:

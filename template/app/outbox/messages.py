@@ -98,10 +98,11 @@ async def dismiss(
     check_text("reason", reason, REASON_LENGTH)
     if not reason.strip():
         raise BadRequest("reason: it is empty; say why the message need not be delivered")
-    await _parked(session, message_id, tenant, "dismissed")
+    message = await _parked(session, message_id, tenant, "dismissed")
     await session.execute(
         update(outbox_messages).where(m.id == message_id).values(dismissed_at=db_now())
     )
+    _wake(session, [message.destination])  # it may have held up others
     return await _read(session, message_id)
 
 
@@ -126,7 +127,7 @@ def retried(due: ColumnElement[datetime]) -> Update:
     """What a retry writes to a parked row; the ladder starts when it is due."""
     return update(outbox_messages).values(
         parked_at=null(), parked_reason=null(), claim_token=null(), claimed_at=null(),
-        lease_until=null(), losses=0, lone_losses=0, ladder_start=m.attempts,
+        lease_until=null(), holds_up_since=null(), losses=0, lone_losses=0, ladder_start=m.attempts,
         ladder_started_at=due, available_at=due,
     ).where(STATUS_IS[Status.PARKED])  # fmt: skip
 

@@ -10,6 +10,7 @@ Invariants, each with a test in `tests/outbox`:
 
 from app.outbox.policy import LONE_LOSSES
 from app.outbox.statements import LONE_BACKOFF_SECONDS, LONE_BACKOFF_STEPS, LOST_ERROR, scan
+from app.outbox.statements_ordered import HELD_UP, ORDERED_SCAN, pick, takable
 from app.outbox.tables import DUE, SUSPECT
 
 # A row whose lease ran out is not claimed but reclaimed: its attempt is logged as lost, and it
@@ -44,6 +45,7 @@ _TAKE = f"""
 SELECT t.id, t.event_id, t.destination, t.attempts, t.ladder_start, t.losses, t.available_at,
   t.lost, t.parked_at IS NOT NULL AS parked,
   extract(epoch FROM {{now}} - coalesce(t.ladder_started_at, t.created_at))::float8 AS age,
+  CASE WHEN t.ordering_key IS NOT NULL THEN t.sequence END AS sequence,
   e.type, e.tenant, e.traceparent, CASE WHEN t.lost THEN ''::bytea ELSE e.body END AS body
 FROM taken t JOIN events e ON e.id = t.event_id"""
 
@@ -67,8 +69,31 @@ CLAIM_LONE = f"""WITH picked AS (
     SELECT id, claim_token, alone, lone_losses FROM outbox_messages
     WHERE {SUSPECT} AND available_at <= {{now}} AND {_FREE}
       AND (losses > 1) = coalesce($4, losses > 1) AND destination <> ALL ($5::text[])
+      AND NOT {HELD_UP}
     ORDER BY available_at, id LIMIT 1 FOR UPDATE SKIP LOCKED
   ) m{_TAKE}""".format(token="$1", lease="$2", now="coalesce($3::timestamptz, now())")
+
+_NOW_4 = "coalesce($4::timestamptz, now())"
+_PICK = pick(
+    destination="w.destination",
+    after="w.after",
+    policy="w.policy",
+    past_gap=f"{{since}} + make_interval(secs => w.gap_seconds) <= {_NOW_4}",
+    now=_NOW_4,
+)
+PICK_ORDERED = f"""SELECT w.destination, w.policy, p.*
+FROM (SELECT i.*, coalesce(o.policy, 'strict') AS policy, o.gap_seconds
+  FROM unnest($1::text[], $2::int[], $3::text[]) AS i (destination, slots, after)
+  LEFT JOIN orderings o ON o.destination = i.destination) w
+CROSS JOIN LATERAL ({_PICK} LIMIT w.slots) p"""
+CLAIM_ORDERED = f"""WITH picked AS (
+  SELECT m.id, {_LOST}
+  FROM (
+    SELECT id, claim_token, alone, lone_losses FROM outbox_messages
+    WHERE id = ANY ($4::uuid[]) AND sent_at IS NULL AND {takable("outbox_messages", "{now}")}
+    ORDER BY id FOR UPDATE SKIP LOCKED
+  ) m{_TAKE}""".format(token="$1", lease="$2", now="coalesce($3::timestamptz, now())")
+ORDERED_DESTINATIONS = ORDERED_SCAN
 
 _NOW = "coalesce($1::timestamptz, now())"
 # The guard of every write after a claim. FOR UPDATE without SKIP LOCKED: a row that is only
@@ -93,6 +118,8 @@ SETTLE = f"""WITH input AS (
     sent_at = CASE WHEN h.verb = 'sent' THEN {_NOW} END,
     parked_at = CASE WHEN h.reason IS NOT NULL THEN {_NOW} END,
     parked_reason = h.reason,
+    holds_up_since = CASE WHEN h.verb = 'sent' OR m.ordering_key IS NULL THEN m.holds_up_since
+      ELSE coalesce(m.holds_up_since, {_NOW}) END,
     available_at = CASE WHEN h.seconds IS NULL THEN m.available_at
       ELSE {_NOW} + make_interval(secs => h.seconds) END,
     last_error = CASE WHEN h.verb = 'sent' THEN NULL

@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 from app.outbox.policy import LONE_LOSSES
 from app.outbox.statements import LONE_BACKOFF_SECONDS, LONE_BACKOFF_STEPS, LOST_ERROR, scan
+from app.outbox.statements_ordered import HELD_UP, ORDERED_SCAN, pick
 from app.outbox.tables import DUE, SUSPECT
 
 FORMAT = "'%Y-%m-%dT%H:%M:%fZ'"
@@ -50,13 +51,25 @@ CLAIM_LONE = text(
         picked=f"""SELECT id FROM outbox_messages
   WHERE {SUSPECT} AND available_at <= {NOW} AND {_FREE}
     AND (losses > 1) = coalesce(:again, losses > 1)
-    AND destination NOT IN (SELECT value FROM json_each(:busy))
+    AND destination NOT IN (SELECT value FROM json_each(:busy)) AND NOT {HELD_UP}
   ORDER BY available_at, id LIMIT 1"""
     )
 )
 
+_PICK = pick(
+    destination=":destination",
+    after=":after",
+    policy=":policy",
+    past_gap=f"strftime({FORMAT}, {{since}}, :gap || ' seconds') <= {NOW}",
+    now=NOW,
+)
+PICK_ORDERED = text(f"{_PICK} LIMIT :slots")
+CLAIM_ORDERED = text(_TAKE.format(picked="SELECT value FROM json_each(:ids)"))
+ORDERED_DESTINATIONS = text(ORDERED_SCAN)
+
 TAKEN = text(f"""SELECT m.id, m.event_id, m.destination, m.attempts, m.ladder_start, m.losses,
-  m.available_at,  m.claim_token IS NULL AS lost, m.parked_at IS NOT NULL AS parked,
+  m.available_at, m.claim_token IS NULL AS lost, m.parked_at IS NOT NULL AS parked,
+  CASE WHEN m.ordering_key IS NOT NULL THEN m.sequence END AS sequence,
   (julianday({NOW}) - julianday(coalesce(m.ladder_started_at, m.created_at))) * 86400.0 AS age,
   e.type, e.tenant, e.traceparent, e.body
 FROM json_each(:ids) i JOIN outbox_messages m ON m.id = i.value JOIN events e ON e.id = m.event_id
@@ -78,6 +91,8 @@ SETTLE = text(f"""UPDATE outbox_messages SET
   sent_at = CASE WHEN i.verb = 'sent' THEN {NOW} END,
   parked_at = CASE WHEN i.reason IS NOT NULL THEN {NOW} END,
   parked_reason = i.reason,
+  holds_up_since = CASE WHEN i.verb = 'sent' OR ordering_key IS NULL THEN holds_up_since
+    ELSE coalesce(holds_up_since, {NOW}) END,
   available_at = CASE WHEN i.seconds IS NULL THEN available_at
     ELSE strftime({FORMAT}, :now, i.seconds || ' seconds') END,
   last_error = CASE WHEN i.verb = 'sent' THEN NULL

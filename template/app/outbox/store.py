@@ -13,7 +13,7 @@ them. `now` is the database's clock unless a test passes its own. The statements
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from msgspec import Struct
@@ -21,6 +21,9 @@ from msgspec import Struct
 from app.db.engine import Database
 from app.outbox.message import Claim, Result
 from app.outbox.policy import Transition
+
+if TYPE_CHECKING:
+    from app.outbox.ordered import Picked
 
 
 class Wanted(Struct, frozen=True):
@@ -41,11 +44,17 @@ class Reclaimed(Struct, frozen=True):
 
 
 class Claimed(Struct, frozen=True):
-    """What a claim statement took. `floors`: the latest due time taken of each destination."""
+    """What a claim statement took. `floors`: the latest due time taken of each destination.
+
+    `passed`: the policy of each that goes although a lower sequence of its key is open.
+    `unfinished`: destinations that have more ordering keys than one look takes in.
+    """
 
     claims: list[Claim]
     reclaimed: list[Reclaimed]
     floors: dict[str, datetime]
+    passed: tuple[str, ...] = ()
+    unfinished: frozenset[str] = frozenset()
 
 
 class Settlement(Struct, frozen=True):
@@ -68,6 +77,10 @@ class Backend(Protocol):
     async def claim(
         self, wanted: Sequence[Wanted], limit: int, now: datetime | None
     ) -> Claimed: ...
+    async def claim_ordered(
+        self, wanted: Sequence[Wanted], after: Sequence[str], limit: int, now: datetime | None
+    ) -> "tuple[Claimed, list[Picked]]": ...
+    async def ordered_destinations(self) -> list[str]: ...
     async def claim_lone(
         self, now: datetime | None, again: bool | None, busy: Sequence[str]
     ) -> Claimed: ...
@@ -84,7 +97,11 @@ class Store:
     """The relay's half; one per relay."""
 
     def __init__(self, database: Database) -> None:
+        # Imported late: they import this module for its types.
+        from app.outbox.ordered import TwoLanes
+
         self._backend = _backend(database)
+        self._lanes = TwoLanes(self._backend)
 
     async def claim(
         self, wanted: Sequence[Wanted], now: datetime | None = None, limit: int | None = None
@@ -96,7 +113,7 @@ class Store:
         if not wanted:
             return Claimed([], [], {})
         most = sum(each.slots for each in wanted) if limit is None else limit
-        return await self._backend.claim(wanted, most, now)
+        return await self._lanes.claim(wanted, most, now)
 
     async def claim_lone(
         self, now: datetime | None = None, again: bool | None = None, busy: Sequence[str] = ()
@@ -130,8 +147,14 @@ class Store:
         return await self._backend.settled_before(claims) if claims else set()
 
     async def due(self, now: datetime | None = None) -> list[Due]:
-        """Each destination that owes something, and when."""
-        return await self._backend.due(now)
+        """Each destination that owes something, and when; one that orders: perhaps now."""
+        due = {one.destination: one for one in await self._backend.due(now)}
+        ordered = await self._backend.ordered_destinations()
+        self._lanes.saw(ordered)
+        for name in ordered:
+            if name not in due or due[name].in_seconds > 0:
+                due[name] = Due(name, 0.0)
+        return list(due.values())
 
     async def close(self) -> None:
         """Close the connections."""
@@ -139,7 +162,6 @@ class Store:
 
 
 def _backend(database: Database) -> Backend:
-    # Imported late: they import this module for its types.
     if database.is_sqlite:
         from app.outbox.store_sqlite import SqliteBackend
 

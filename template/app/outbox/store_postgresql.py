@@ -14,6 +14,7 @@ from app.db.engine import Database
 from app.outbox import statements_postgresql as sql
 from app.outbox.driver import Link
 from app.outbox.message import Claim
+from app.outbox.ordered import Picked
 from app.outbox.settlement import row_of
 from app.outbox.store import Claimed, Due, Reclaimed, Settlement, Wanted
 
@@ -36,6 +37,25 @@ class PostgresqlBackend:
             sql.CLAIM, destinations, slots, floors, token, self._lease, now, limit
         )
         return claimed(rows, token, before)
+
+    async def claim_ordered(
+        self, wanted: Sequence[Wanted], after: Sequence[str], limit: int, now: datetime | None
+    ) -> tuple[Claimed, list[Picked]]:
+        """Two statements: which may go, and taking those that nobody took meanwhile."""
+        names, slots = [w.destination for w in wanted], [w.slots for w in wanted]
+        rows = await self._claims.fetch(sql.PICK_ORDERED, names, slots, list(after), now)
+        picked = [Picked(**dict(row)) for row in rows]
+        ids = [one.id for one in picked if one.id is not None][:limit]
+        if not ids:
+            return Claimed([], [], {}), picked
+        token, before = uuid4(), time.monotonic()
+        rows = await self._claims.fetch(sql.CLAIM_ORDERED, token, self._lease, now, ids)
+        return claimed(rows, token, before), picked
+
+    async def ordered_destinations(self) -> list[str]:
+        """By a skip scan."""
+        rows = await self._upkeep.fetch(sql.ORDERED_DESTINATIONS)
+        return [row["destination"] for row in rows]
 
     async def claim_lone(
         self, now: datetime | None, again: bool | None, busy: Sequence[str]
@@ -100,7 +120,7 @@ def claimed(rows: Sequence[Any], token: UUID, before: float) -> Claimed:
             Claim(
                 row["id"], row["event_id"], row["type"], row["tenant"], destination, token,
                 row["attempts"], row["ladder_start"], row["age"], row["body"],
-                row["traceparent"], row["losses"], before,
+                row["traceparent"], row["losses"], before, row["sequence"],
             )
         )  # fmt: skip
     return Claimed(claims, reclaimed, floors)

@@ -19,10 +19,11 @@ from app.db.dialect import sqlite_text
 from app.db.engine import Database
 from app.outbox import statements_sqlite as sql
 from app.outbox.message import Claim
+from app.outbox.ordered import Picked
 from app.outbox.settlement import Row, row_of
 from app.outbox.store import Claimed, Due, Settlement, Wanted
 from app.outbox.store_postgresql import claimed
-from app.outbox.tables import attempts
+from app.outbox.tables import attempts, orderings
 
 
 class SqliteBackend:
@@ -46,6 +47,32 @@ class SqliteBackend:
                 chosen = {"destinations": _json(destinations), "slots": slots, "left": left}
                 ids += (await connection.execute(sql.CLAIM, values | chosen)).scalars()
             return await self._taken(connection, ids, token, before, now)
+
+    async def claim_ordered(
+        self, wanted: Sequence[Wanted], after: Sequence[str], limit: int, now: datetime | None
+    ) -> tuple[Claimed, list[Picked]]:
+        """One look for each destination, and one statement that takes."""
+        token, before = uuid4(), time.monotonic()
+        async with self._database.writer.begin() as connection:
+            policies = {row[0]: row for row in await connection.execute(select(orderings))}
+            picked: list[Picked] = []
+            for each, key in zip(wanted, after, strict=True):
+                name = each.destination
+                _, policy, gap = policies.get(name, (name, "strict", 0.0))
+                chosen = {"destination": name, "slots": each.slots, "after": key, "now": _now(now)}
+                rows = await connection.execute(
+                    sql.PICK_ORDERED, chosen | {"policy": policy, "gap": gap}
+                )
+                picked += [_picked(name, policy, row) for row in rows.mappings()]
+            ids = [one.id.hex for one in picked if one.id is not None][:limit]
+            values = self._claim_values(token, now) | {"ids": _json(ids)}
+            taken = (await connection.execute(sql.CLAIM_ORDERED, values)).scalars() if ids else ()
+            return await self._taken(connection, list(taken), token, before, now), picked
+
+    async def ordered_destinations(self) -> list[str]:
+        """By a skip scan, on a reading connection."""
+        async with self._database.reader.connect() as connection:
+            return list((await connection.execute(sql.ORDERED_DESTINATIONS)).scalars())
 
     async def claim_lone(
         self, now: datetime | None, again: bool | None, busy: Sequence[str]
@@ -137,6 +164,12 @@ def _json(values: object) -> str:
 
 def _ids(result: CursorResult[Any]) -> set[UUID]:
     return {UUID(text) for text in result.scalars()}
+
+
+def _picked(destination: str, policy: str, row: RowMapping) -> Picked:
+    message_id = None if row["id"] is None else UUID(row["id"])
+    key, probes = row["ordering_key"], row["probes"]
+    return Picked(destination, policy, key, probes, message_id, bool(row["passed"]))
 
 
 def _typed(row: RowMapping) -> dict[str, Any]:

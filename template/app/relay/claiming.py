@@ -65,6 +65,7 @@ class Claiming:
             try:
                 found = await self._store.claim(plan.wanted, limit=plan.limit)
                 self._leases.hold(self._lanes.add(plan, found, time.monotonic()))
+                self._lanes.wake(found.unfinished)
                 self.note(found, "shared")
             except Exception as error:
                 self._lanes.put_back(plan)
@@ -94,6 +95,8 @@ class Claiming:
         self.claimed += len(found.claims)
         self.reclaimed += len(found.reclaimed)
         self._metrics.claims.labels(lane).inc(len(found.claims))
+        for policy in found.passed:
+            self._metrics.gaps.labels(policy).inc()
         for lost in found.reclaimed:
             self._suspected()
             kind = lost.destination.partition(":")[0]

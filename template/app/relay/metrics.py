@@ -19,6 +19,9 @@ class RelayMetrics:
         self.claims = counter("relay_claims", "Messages claimed", "lane")
         self.attempts = counter("relay_attempts", "Attempts settled", "kind", "outcome")
         self.deferrals = counter("relay_deferrals", "Claims given back without an attempt", "kind")
+        self.gaps = counter(
+            "relay_gaps", "Messages sent although a lower sequence of their key was open", "policy"
+        )
         self.parked = counter("relay_parked", "Messages parked", "reason")
         self.settle_lost = counter(
             "relay_settle_lost", "Outcomes not written because the claim was taken over"

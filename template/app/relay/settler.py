@@ -147,6 +147,8 @@ class Settler:
             case Deferred():
                 self.counts["deferred"] += 1
                 self._metrics.deferrals.labels(kind).inc()
+        if claim.sequence is not None:
+            self._due_in(claim.destination, 0.0)  # the next of its key may go
         match transition:
             case Park(reason) | GiveBack(_, reason) if reason is not None:
                 self.counts["parked"] += 1

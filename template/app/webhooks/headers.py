@@ -37,6 +37,8 @@ def message_headers(claim: Claim, keys: Sequence[bytes]) -> dict[str, str]:
     headers = request_headers(
         claim.message_id, claim.event_id, claim.body, keys, attempt=claim.attempt
     )
+    if claim.sequence is not None:
+        headers["webhook-sequence"] = str(claim.sequence)
     if claim.traceparent is not None and _TRACEPARENT.fullmatch(claim.traceparent):
         headers["traceparent"] = claim.traceparent
     return headers
