@@ -5,15 +5,23 @@ not be imported here, it stands above the outbox; so its table is named, not imp
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 
-from sqlalchemy import column, select, table
+from sqlalchemy import Float, Integer, column, select, table
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db.dialect import Id
-from app.outbox.message import endpoint_id_of
+from app.db.dialect import Id, UtcDateTime
+from app.outbox.message import Status, endpoint_id_of
 
 ENABLED = "enabled"
-_endpoints = table("endpoints", column("id", Id), column("status"))
+_endpoints = table(
+    "endpoints",
+    column("id", Id),
+    column("status"),
+    column("rate_per_second", Float),
+    column("max_in_flight", Integer),
+    column("breaker_until", UtcDateTime),
+)
 
 
 async def endpoint_states(session: AsyncSession, destinations: Iterable[str]) -> dict[str, str]:
@@ -24,3 +32,27 @@ async def endpoint_states(session: AsyncSession, destinations: Iterable[str]) ->
     found = await session.execute(select(c.id, c.status).where(c.id.in_(wanted)))
     states = {row.id: row.status for row in found}
     return {d: ENABLED if i is None else states.get(i, "deleted") for d, i in ids.items()}
+
+
+async def waits_for(session: AsyncSession, destination: str, status: str) -> str | None:
+    """Why a message of this destination that is due may still have to wait."""
+    endpoint_id = endpoint_id_of(destination) if status == Status.PENDING else None
+    c = _endpoints.c
+    query = select(_endpoints).where(c.id == endpoint_id, c.status == ENABLED)
+    row = (await session.execute(query)).one_or_none()
+    if row is None:
+        return None
+    if row.breaker_until is not None:
+        return breaker_words(row.breaker_until)
+    limits = []
+    if row.rate_per_second is not None:
+        limits.append(f"{row.rate_per_second:g} a second")
+    if row.max_in_flight is not None:
+        limits.append(f"{row.max_in_flight} at once")
+    return f"its turn: the endpoint takes {' and '.join(limits)}" if limits else None
+
+
+def breaker_words(until: datetime) -> str:
+    """An open circuit breaker, in words."""
+    moment = until.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"the endpoint's circuit breaker, which is open: one probe after {moment}"

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import NotFound
+from app.outbox.endpoint_states import waits_for
 from app.outbox.event import check_text
 from app.outbox.message import ParkedReason, Status, endpoint_id_of, webhook_destination
 from app.outbox.subscriptions import check_pattern
@@ -59,6 +60,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 class MessageDetail(Message, frozen=True, kw_only=True):
     """One message with everything known about it."""
 
+    waits_for: str | None  # why it is not sent though it is due
     attempt_log: list[Attempt]
     body: Any
 
@@ -171,6 +173,7 @@ async def get_message(
     log = select(attempts).where(attempts.c.message_id == message_id).order_by(attempts.c.number)
     return MessageDetail(
         **_fields(row),
+        waits_for=await waits_for(session, row.destination, row.status),
         body=_decoded(row.body),
         attempt_log=[_attempt(line) for line in await session.execute(log)],
     )
@@ -190,11 +193,8 @@ def no_such_message(message_id: UUID) -> NotFound:
 
 
 def _attempt(row: Row[Any]) -> Attempt:
-    def shown(raw: bytes | None) -> str | None:
-        return None if raw is None else raw.decode(errors="replace")
-
-    return Attempt(
-        **{name: getattr(row, name) for name in Attempt.__struct_fields__[:7]},
-        response_head=shown(row.response_head),
-        response_body=shown(row.response_body),
-    )
+    shown = {name: getattr(row, name) for name in Attempt.__struct_fields__}
+    for name in ("response_head", "response_body"):
+        if shown[name] is not None:
+            shown[name] = shown[name].decode(errors="replace")
+    return Attempt(**shown)

@@ -12,12 +12,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db.dialect import db_now
 from app.errors import Conflict, NotFound
+from app.outbox.endpoint_states import breaker_words
 from app.outbox.event import check_text
 from app.outbox.message import webhook_destination
 from app.outbox.subscriptions import patterns_of
 from app.program import program
+from app.webhooks.credentials import AuthShown, masked
 from app.webhooks.endpoint import Endpoint
 from app.webhooks.endpoint_rules import TENANT_LENGTH
+from app.webhooks.secrets import Signature
 from app.webhooks.retry import policy_of, span_in_words
 from app.webhooks.tables import endpoints
 
@@ -90,15 +93,15 @@ def shown(row: Row[Any], types: tuple[str, ...]) -> Endpoint:
     return Endpoint(
         id=row.id, url=row.url, types=types, tenant=row.tenant, description=row.description,
         timeout_seconds=row.timeout_seconds, retry=policy, retry_span=span_in_words(policy),
-        rate_per_second=row.rate_per_second, max_in_flight=row.max_in_flight, status=row.status,
+        rate_per_second=row.rate_per_second, max_in_flight=row.max_in_flight,
+        signature=Signature(row.signature), headers=masked(row.headers),
+        auth=None if row.auth is None else AuthShown(row.auth["kind"]), status=row.status,
         disabled_reason=row.disabled_reason, disabled_at=row.disabled_at,
-        failing_since=row.failing_since, waits_for=waits_for(row), created_at=row.created_at,
+        failing_since=row.failing_since, waits_for=_waits_for(row), created_at=row.created_at,
     )  # fmt: skip
 
 
-def waits_for(row: Row[Any]) -> str | None:
-    """Why an enabled endpoint is sent nothing at present."""
+def _waits_for(row: Row[Any]) -> str | None:
     if row.status != "enabled" or row.breaker_until is None:
         return None
-    until = row.breaker_until.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"circuit breaker open; one probe at {until}"
+    return breaker_words(row.breaker_until)

@@ -10,6 +10,7 @@ allows for it, and a tenth of a second's worth.
 BURST_SECONDS = 0.1
 SLOWEST = 0.1  # requests a second
 LEAST_PAUSE_SECONDS = 0.02
+ONE = 1.0 - 1e-6  # a token, whatever the fractions add up to
 
 
 class Pace:
@@ -36,14 +37,14 @@ class Pace:
             return None, 0.0
         self._fill(now, rate)
         missing = (1.0 - self._tokens) / rate
-        return int(self._tokens), max(LEAST_PAUSE_SECONDS, missing)
+        return int(self._tokens + 1.0 - ONE), max(LEAST_PAUSE_SECONDS, missing)
 
     def start(self, now: float, limit: float | None) -> float:
         """Start one: 0 if it may, else how long to wait."""
         rate = self.rate(limit)
         if rate is not None:
             self._fill(now, rate)
-            if self._tokens < 1.0:
+            if self._tokens < ONE:
                 return max(LEAST_PAUSE_SECONDS, (1.0 - self._tokens) / rate)
             self._tokens -= 1.0
         if now - self._since >= 1.0:
