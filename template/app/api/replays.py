@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 from litestar import Controller, Response, get, post
 from litestar.di import NamedDependency
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -27,6 +28,7 @@ from app.outbox.replay import Replay, ReplayReport, ReplayRequest
 from app.outbox.replay_scan import DEFAULT_PER_SECOND
 
 INLINE_SECONDS = 2.0
+DRY_RUN = ResponseSpec(ReplayReport, description="Of a dry run", generate_examples=False)
 
 
 class NewReplay(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +59,12 @@ class Replays(Controller):
     path = "/api/replays"
     tags = ("replays",)
 
-    @post(guards=[requires("admin")], status_code=202, summary="Replay events")
+    @post(
+        guards=[requires("admin")],
+        status_code=202,
+        summary="Replay events",
+        responses={200: DRY_RUN},
+    )
     async def create(
         self,
         data: JSONBody[NewReplay],

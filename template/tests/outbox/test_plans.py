@@ -7,16 +7,23 @@ that was analysed and with one that never was.
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db.engine import Database
+from app.outbox import bulk_retry, replay_scan
 from app.outbox import statements_postgresql as postgresql
 from app.outbox import statements_sqlite as sqlite
 from app.outbox.driver import connect
+from app.outbox.message import Status
+from app.outbox.replay_scan import ReplayRequest
+from app.outbox.statements_publish import UUID7_POSTGRESQL
+from app.outbox.views import MessageFilter
 from tests.outbox.factories import A, B, given_destination, given_events
 
 SENT, DUE = 20_000, 2_000
@@ -32,6 +39,9 @@ SELECT lower(hex(randomblob(16))), (SELECT id FROM events LIMIT 1),
  CASE WHEN n % 2 = 0 THEN '{A}' ELSE '{B}' END,
  CASE WHEN n <= {SENT} THEN '2026-01-01T00:00:00.000Z' END, 1 FROM counter"""
 
+MANY_EVENTS = f"""INSERT INTO events (id, type, tenant, body, occurred_at)
+SELECT {UUID7_POSTGRESQL}, 'a.b', '', body, occurred_at
+FROM events, generate_series(1, {SENT}) n"""
 
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -157,3 +167,68 @@ async def test_sqlite_finds_rows_by_index(filled: Database, statement: str):
     assert over_messages
     for step in over_messages:
         assert step.startswith("SEARCH"), steps
+
+
+@on_postgresql
+async def test_a_step_of_a_replay_reads_a_slice_of_the_events(filled: Database):
+    """By the primary key, from where it is."""
+    async with filled.transaction() as session:
+        await session.execute(text(MANY_EVENTS))
+    moment = datetime(2020, 1, 1, tzinfo=UTC)
+    wanted = ReplayRequest(since=moment, until=moment.replace(year=2120))
+    seen = await statements(filled, lambda session: replay_scan.scan(session, wanted, None))
+    connection = await connect(filled, "plans", 30)
+    try:
+        await connection.execute("SET enable_seqscan = on")  # as the pool's connections have it
+        await connection.execute("ANALYZE")
+        [(statement, values)] = [one for one in seen if "FROM events" in one[0]]
+        ran = await explain(connection, statement, *values)
+    finally:
+        await connection.close()
+    [events] = [n for n in ran if n.get("Relation Name") == "events"]
+    assert events["Index Name"] == "pk_events"
+    assert events["Actual Rows"] * events["Actual Loops"] <= replay_scan.SCAN
+
+
+@on_postgresql
+async def test_a_batch_of_retries_reads_only_parked_rows(filled: Database):
+    """By the index of what is parked, in its order: no sort, whatever was sent."""
+    async with filled.transaction() as session:
+        await session.execute(
+            text("UPDATE outbox_messages SET parked_at = now(), parked_reason = 'rejected' "
+                 "WHERE sent_at IS NULL")
+        )  # fmt: skip
+
+    async def look(session: AsyncSession) -> None:
+        await session.execute(bulk_retry._after(query, None, lock=True))
+
+    wanted = MessageFilter(status=Status.PARKED)
+    query = bulk_retry._query(wanted, datetime(2120, 1, 1, tzinfo=UTC))
+    [(statement, values)] = await statements(filled, look)
+    connection = await connect(filled, "plans", 30)
+    try:
+        await connection.execute("SET enable_seqscan = on")
+        await connection.execute("ANALYZE")
+        ran = await explain(connection, statement, *values)
+    finally:
+        await connection.close()
+    [parked] = [n for n in ran if n.get("Index Name") == "ix_outbox_messages_parked"]
+    assert parked["Actual Rows"] * parked["Actual Loops"] <= bulk_retry.BATCH + 1
+    assert [n for n in ran if n["Node Type"] == "Sort"] == []
+
+
+async def statements(database: Database, act: Any) -> list[tuple[str, tuple[Any, ...]]]:
+    """What an act sends to PostgreSQL, as the driver gets it."""
+    seen: list[tuple[str, tuple[Any, ...]]] = []
+
+    def note(_c: Any, _u: Any, statement: str, values: Any, _x: Any, _m: bool) -> None:
+        seen.append((statement, values))
+
+    engine = database.reader.sync_engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        async with database.read() as session:
+            await act(session)
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+    return seen
