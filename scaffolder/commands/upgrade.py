@@ -111,18 +111,19 @@ def abort(path: Path) -> Aborted:
 def _carry_out(request: Request, plan: Plan) -> Report:
     result = plan.result
     branch = request.branch
+    late: tuple[str, ...] = ()
     if request.dry_run:
         if branch is None:
             check_clear(plan.project, result)
     elif branch is None:
-        apply(plan.project, plan.scratch, result)
+        late = apply(plan.project, plan.scratch, result)
     elif not result.conflicts:
         commit_on_branch(plan.project, plan.scratch, result, branch, plan.news)
     return Report(
         plan.project.root,
         result.step,
         result.verdicts,
-        result.notes,
+        (*result.notes, *map(_late, late)),
         plan.news,
         branch,
         request.dry_run,
@@ -136,5 +137,10 @@ def _resume(request: Request, project: Repository, area: Area, journal: Journal)
             hint="finish it with: scaffolder upgrade, or take it back with: "
             "scaffolder upgrade --abort",
         )
-    recovery.resume(project, area, journal)
-    return Report(project.root, journal.step, journal.verdicts, journal.notes, resumed=True)
+    late = recovery.resume(project, area, journal)
+    notes = (*journal.notes, *map(_late, late))
+    return Report(project.root, journal.step, journal.verdicts, notes, resumed=True)
+
+
+def _late(path: str) -> str:
+    return f"your code: a file was edited while the upgrade replaced it; the edit is in {path}"

@@ -1,8 +1,8 @@
 """Single steps on a work tree, each of which a kill leaves done or not done, never half.
 
 A replaced file is first linked into the journal's folder, then replaced by one rename, so the
-path is never without a file. An owner's editor that still holds the old file open writes into
-the copy that is kept until the end.
+path is never without a file. An editor that still holds the old file open writes into the copy
+that is kept, where it is found at the end.
 """
 
 import errno

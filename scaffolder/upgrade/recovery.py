@@ -5,6 +5,7 @@ its new state, or an owner changed it since, and then it is named and left alone
 """
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +23,11 @@ class TakenBack:
     left: tuple[str, ...]
 
 
-def finish(project: Repository, area: Area, journal: Journal) -> None:
-    """Do what is not done yet, then let the new index appear; the lock must be held."""
+def finish(project: Repository, area: Area, journal: Journal) -> tuple[str, ...]:
+    """Do what is not done yet, then let the new index appear; the lock must be held.
+
+    Returns where an edit was put that came in while the file was being replaced.
+    """
     top = project.top
     for item in journal.items:
         if item.new is None:
@@ -35,7 +39,9 @@ def finish(project: Repository, area: Area, journal: Journal) -> None:
         if item.new is not None and print_of(target) != item.new:
             moving.put(area.new(item.path), target, area.old(item.path) if item.old else None)
     area.lock.replace(area.index)
+    saved = _save_late_edits(area, journal, top)
     _settle(project, area)
+    return saved
 
 
 def take_back(project: Repository, area: Area, journal: Journal) -> TakenBack:
@@ -58,20 +64,21 @@ def take_back(project: Repository, area: Area, journal: Journal) -> TakenBack:
     return TakenBack(tuple(left))
 
 
-def resume(project: Repository, area: Area, journal: Journal) -> None:
-    """Finish an interrupted upgrade; BadInput when the project was changed since."""
+def resume(project: Repository, area: Area, journal: Journal) -> tuple[str, ...]:
+    """Finish an interrupted upgrade as `finish` does; BadInput when the project changed since."""
     _check_lock(area)
     if index_state(project, area.index) == journal.index_after:
         interrupt.close()
         if _ours(area):
             area.lock.unlink()
+        saved = _save_late_edits(area, journal, project.top)
         _settle(project, area)
-        return
+        return saved
     _check_untouched(project, area, journal)
     interrupt.close()
     if not area.lock.exists():
         _relock(area)
-    finish(project, area, journal)
+    return finish(project, area, journal)
 
 
 def abort(project: Repository, area: Area, journal: Journal) -> TakenBack:
@@ -85,6 +92,20 @@ def index_state(project: Repository, index: Path) -> str:
     """Return a digest of what an index holds; unlike its bytes, `git status` does not change it."""
     git = project.git.with_(GIT_INDEX_FILE=str(index))
     return hashlib.sha256(git.run("ls-files", "--stage", "-z")).hexdigest()
+
+
+def _save_late_edits(area: Area, journal: Journal, top: Path) -> tuple[str, ...]:
+    """Put back, under another name, what an editor wrote into a file that was being replaced."""
+    saved = []
+    for item in journal.items:
+        kept = area.old(item.path)
+        if item.old is None or print_of(kept) in (None, item.old):
+            continue
+        names = (f"{item.path}.yours{number or ''}" for number in range(1000))
+        name = next(name for name in names if not os.path.lexists(top / name))
+        moving.put_back(kept, top / name)
+        saved.append(name)
+    return tuple(saved)
 
 
 def _settle(project: Repository, area: Area) -> None:

@@ -39,8 +39,11 @@ class _Seen:
     files: dict[str, Print | None]
 
 
-def apply(project: Repository, scratch: Scratch, result: Result) -> None:
-    """Bring the result into work tree and index; all of it, or nothing with BadInput."""
+def apply(project: Repository, scratch: Scratch, result: Result) -> tuple[str, ...]:
+    """Bring the result into work tree and index; all of it, or nothing with BadInput.
+
+    Returns where an edit was put that came in at that very moment.
+    """
     area = Area(project.git_dir)
     # Seen before it is checked: an edit in between is then noticed under the lock.
     seen = _look(project, area, result.touched)
@@ -56,7 +59,7 @@ def apply(project: Repository, scratch: Scratch, result: Result) -> None:
         raise
     write_journal(area, journal)
     _enter(project, area, journal)
-    _finish(project, area, journal)
+    return _finish(project, area, journal)
 
 
 def check_clear(project: Repository, result: Result) -> None:
@@ -73,9 +76,9 @@ def check_clear(project: Repository, result: Result) -> None:
         )
 
 
-def _finish(project: Repository, area: Area, journal: Journal) -> None:
+def _finish(project: Repository, area: Area, journal: Journal) -> tuple[str, ...]:
     try:
-        recovery.finish(project, area, journal)
+        return recovery.finish(project, area, journal)
     except OSError as error:
         left = recovery.take_back(project, area, journal).left
         also = f"; left as they are: {', '.join(left)}" if left else ""

@@ -78,7 +78,9 @@ class Tool:
         """Run `scaffolder` without a terminal and without a network."""
         return self.start(*arguments, cwd=cwd).wait()
 
-    def start(self, *arguments: str, cwd: Path, die_at: int = 0) -> "Running":
+    def start(
+        self, *arguments: str, cwd: Path, die_at: int = 0, edit: Path | None = None
+    ) -> "Running":
         """Start `scaffolder` in a fork of a process that has imported everything."""
         server = _SERVERS.get(self.home)
         if server is None:
@@ -88,7 +90,7 @@ class Tool:
             )  # fmt: skip
         out, err = self.home / "out", self.home / "err"
         request = {"arguments": arguments, "cwd": str(cwd), "out": str(out),
-                   "err": str(err), "die_at": die_at}  # fmt: skip
+                   "err": str(err), "die_at": die_at, "edit": str(edit or "")}  # fmt: skip
         assert server.stdin is not None
         server.stdin.write(json.dumps(request).encode() + b"\n")
         server.stdin.flush()

@@ -1,7 +1,7 @@
 """A process with the tool and copier already imported; each command runs in a fork of it.
 
 Importing copier takes most of a command's time, and hundreds of commands run here. A request is
-one JSON line `{"arguments", "cwd", "out", "err", "die_at"}`; the answers are one line with the
+one JSON line `{"arguments", "cwd", "out", "err", "die_at", "edit"}`; the answers are one line with the
 child's pid and one with its exit code (negative for a signal).
 """
 
@@ -27,6 +27,8 @@ def main() -> None:
             _become(request)
             if request.get("die_at"):
                 _die_at(int(request["die_at"]), str(request["cwd"]))
+            if request.get("edit"):
+                _edit_when_replaced(str(request["edit"]))
             __main__.main()
             os._exit(0)  # main always raises SystemExit
         print(pid, flush=True)
@@ -56,6 +58,18 @@ def _die_at(number: int, cwd: str) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(count)
+
+
+def _edit_when_replaced(path: str) -> None:
+    """Be the editor that saves a file at the moment in which it is replaced."""
+
+    def save(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "os.link" and str(arguments[0]) == path:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+            os.write(descriptor, b"saved at the last moment\n")
+            os.close(descriptor)
+
+    sys.addaudithook(save)
 
 
 def _become(request: dict[str, object]) -> None:

@@ -189,3 +189,13 @@ def test_a_repository_with_longer_ids_is_upgraded_alike(project: Project) -> Non
     assert project.unmerged() == {"app/lines.py": {1, 2, 3}}
     project.git("reset", "-q", "--merge")
     assert project.snapshot() == before
+
+
+def test_an_edit_saved_while_its_file_is_replaced_is_kept_beside_it(project: Project) -> None:
+    """An editor does not know of the lock."""
+    old, file = project.read("app/lines.py"), project.path("app/lines.py")
+    run = project.tool.start("upgrade", cwd=project.root, edit=file).wait()
+    assert run.code == 0, run.err
+    assert b"line 10 of the second template" in project.read("app/lines.py")
+    assert project.read("app/lines.py.yours") == old + b"saved at the last moment\n"
+    assert "the edit is in app/lines.py.yours" in run.err
