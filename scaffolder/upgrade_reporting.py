@@ -2,11 +2,13 @@
 
 import shlex
 
+from scaffolder import install
 from scaffolder.commands import diff, status, upgrade
 from scaffolder.console import Console
 from scaffolder.upgrade.changelog import News
 from scaffolder.upgrade.plumbing import shown
-from scaffolder.upgrade.verdicts import FileVerdict
+from scaffolder.upgrade.schema import is_migration
+from scaffolder.upgrade.verdicts import FileVerdict, Verdict
 
 
 def show_upgrade(report: upgrade.Report, console: Console) -> None:
@@ -145,7 +147,18 @@ def _next(report: upgrade.Report) -> tuple[str, ...]:
     undo = f"undo it with: {upgrade.UNDO}"
     if report.conflicts:
         return ("settle the conflicts, then: git add --all && git commit", undo)
-    return ("look at it with: git diff --staged, then: git commit", undo)
+    return ("look at it with: git diff --staged, then: git commit", undo, *_to_run(report))
+
+
+def _to_run(report: upgrade.Report) -> tuple[str, ...]:
+    """Return the commands that bring the machine up to what the files now say."""
+    changed = {each.path for each in report.verdicts}
+    commands = []
+    if changed & {"pyproject.toml", "constraints.txt"}:
+        commands.append(f"dependencies changed: {install.steps(report.path)[-1].typed}")
+    if any(is_migration(each.path) for each in report.verdicts if each.verdict is Verdict.ADDED):
+        commands.append("there is a new migration: `db upgrade` of your project runs it")
+    return tuple(commands)
 
 
 def _command(name: str) -> str:

@@ -31,6 +31,7 @@ def test_a_new_migration_follows_the_owners_last_one(project: Project) -> None:
     expected = {"0001": (), "a1": ("0001",), "b2": ("a1",), "0003": ("b2",)}
     assert _history(project) == expected
     assert "0003_third.py follows b2 here, so that the history stays one line" in run.err
+    assert "there is a new migration: `db upgrade` of your project runs it" in run.err
 
 
 def test_a_project_with_no_own_migration_keeps_the_templates_line(project: Project) -> None:
