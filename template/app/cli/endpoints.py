@@ -6,6 +6,7 @@ import typer
 
 from app.cli.options import EndpointId, Json, OwnTenant, Tenant, Yes
 from app.cli.runtime import wait_for
+from app.outbox.ordering import Ordering
 
 commands = typer.Typer(help="Webhook endpoints.", no_args_is_help=True)
 
@@ -27,6 +28,13 @@ RatePerSecond = Annotated[
 MaxInFlight = Annotated[
     int | None, typer.Option(metavar="N", help="At most so many requests at once.")
 ]
+OrderPolicy = Annotated[
+    Ordering | None,
+    typer.Option(help="What waits behind a message with the same ordering key that failed."),
+]
+GapSeconds = Annotated[
+    float | None, typer.Option(metavar="S", help="With yield: how long it waits; else 60.")
+]
 
 
 @commands.command()
@@ -37,6 +45,8 @@ def add(
     description: Annotated[str, typer.Option(metavar="TEXT", help="Whose it is.")] = "",
     timeout_seconds: TimeoutSeconds = None,
     retry: Retry = None,
+    ordering: OrderPolicy = None,
+    gap_seconds: GapSeconds = None,
     rate_per_second: RatePerSecond = None,
     max_in_flight: MaxInFlight = None,
     as_json: Json = False,
@@ -52,6 +62,8 @@ def add(
         description=description,
         timeout_seconds=timeout_seconds,
         retry=None if retry is None else policy_from(retry),
+        ordering=ordering or Ordering.NONE,
+        gap_seconds=gap_seconds,
         rate_per_second=rate_per_second,
         max_in_flight=max_in_flight,
     )
@@ -66,6 +78,8 @@ def update(
     description: Annotated[str | None, typer.Option(metavar="TEXT", help="Whose it is.")] = None,
     timeout_seconds: TimeoutSeconds = None,
     retry: Retry = None,
+    ordering: OrderPolicy = None,
+    gap_seconds: GapSeconds = None,
     rate_per_second: RatePerSecond = None,
     max_in_flight: MaxInFlight = None,
     as_json: Json = False,
@@ -83,6 +97,8 @@ def update(
         description=UNSET if description is None else description,
         timeout_seconds=changed_number(timeout_seconds),
         retry=changed_policy(retry),
+        ordering=UNSET if ordering is None else ordering,
+        gap_seconds=changed_number(gap_seconds),
         rate_per_second=changed_number(rate_per_second),
         max_in_flight=changed_number(max_in_flight),
     )

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
+from app.outbox.ordering import Ordering
 from app.outbox.policy import RetryPolicy
 
 OVERLAP_SECONDS = 86_400.0  # how long both secrets sign unless told otherwise
@@ -23,6 +24,8 @@ class EndpointCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     description: str = ""
     timeout_seconds: float | None = None  # null: APP_REQUEST_TIMEOUT_SECONDS
     retry: RetryPolicy | None = None  # null: the default policy
+    ordering: Ordering = Ordering.NONE  # of messages with the same ordering key
+    gap_seconds: float | None = None  # with `yield`: how long one waits; null: 60
     rate_per_second: float | None = None  # null: no limit
     max_in_flight: int | None = None  # null: APP_ENDPOINT_CONCURRENCY for each relay
 
@@ -35,6 +38,8 @@ class EndpointUpdate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     description: str | UnsetType = UNSET
     timeout_seconds: float | UnsetType | None = UNSET
     retry: RetryPolicy | UnsetType | None = UNSET
+    ordering: Ordering | UnsetType = UNSET
+    gap_seconds: float | UnsetType | None = UNSET
     rate_per_second: float | UnsetType | None = UNSET
     max_in_flight: int | UnsetType | None = UNSET
 
@@ -50,6 +55,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None
     retry: RetryPolicy
     retry_span: str  # what the policy comes to: `12 attempts over 1 h 43 min`
+    ordering: Ordering
+    gap_seconds: float | None  # null unless it yields
     rate_per_second: float | None
     max_in_flight: int | None
     status: str  # enabled | disabled | deleted

@@ -15,6 +15,7 @@ from app.errors import Conflict, NotFound
 from app.outbox.endpoint_states import breaker_words
 from app.outbox.event import check_text
 from app.outbox.message import webhook_destination
+from app.outbox.ordering import Order, Ordering, order_of
 from app.outbox.subscriptions import patterns_of
 from app.program import program
 from app.webhooks.credentials import AuthShown, masked
@@ -46,8 +47,9 @@ async def list_endpoints(
         await row_of(session, before, tenant)
         query = query.where(e.id < before)
     rows = (await session.execute(query)).all()
-    types = await patterns_of(session, [webhook_destination(row.id) for row in rows])
-    return [shown(row, types[webhook_destination(row.id)]) for row in rows]
+    names = [webhook_destination(row.id) for row in rows]
+    types, orders = await patterns_of(session, names), await order_of(session, names)
+    return [shown(row, types[name], orders[name]) for row, name in zip(rows, names, strict=True)]
 
 
 async def get_endpoint(
@@ -57,7 +59,8 @@ async def get_endpoint(
     row = await row_of(session, endpoint_id, tenant)
     destination = webhook_destination(endpoint_id)
     types = await patterns_of(session, [destination])
-    return shown(row, types[destination])
+    orders = await order_of(session, [destination])
+    return shown(row, types[destination], orders[destination])
 
 
 async def change(session: AsyncSession, endpoint_id: UUID, **values: Any) -> None:
@@ -87,12 +90,14 @@ async def living(session: AsyncSession, endpoint_id: UUID, tenant: str | None) -
     return row
 
 
-def shown(row: Row[Any], types: tuple[str, ...]) -> Endpoint:
+def shown(row: Row[Any], types: tuple[str, ...], order: Order) -> Endpoint:
     """A row as people see it."""
     policy = policy_of(row.retry)
     return Endpoint(
         id=row.id, url=row.url, types=types, tenant=row.tenant, description=row.description,
         timeout_seconds=row.timeout_seconds, retry=policy, retry_span=span_in_words(policy),
+        ordering=order.ordering,
+        gap_seconds=order.gap_seconds if order.ordering is Ordering.YIELD else None,
         rate_per_second=row.rate_per_second, max_in_flight=row.max_in_flight,
         signature=Signature(row.signature), headers=masked(row.headers),
         auth=None if row.auth is None else AuthShown(row.auth["kind"]), status=row.status,

@@ -18,6 +18,7 @@ from app.errors import BadRequest, Conflict
 from app.ids import uuid7
 from app.outbox.event import check_text
 from app.outbox.message import webhook_destination
+from app.outbox.ordering import forget_order
 from app.outbox.subscriptions import subscribe, unsubscribe
 from app.webhooks.endpoint import (
     OVERLAP_SECONDS,
@@ -30,6 +31,7 @@ from app.webhooks.endpoint import (
 from app.webhooks.endpoint_rows import change, get_endpoint, list_endpoints, living, row_of
 from app.webhooks.endpoint_rules import check_create, check_update
 from app.webhooks.operator_events import DISABLED, tell
+from app.webhooks.order import change_order
 from app.webhooks.retry import stored_policy
 from app.webhooks.signing import decode_secret, new_secret
 from app.webhooks.tables import endpoint_secrets, endpoints
@@ -63,7 +65,9 @@ async def create_endpoint(
     }
     await session.execute(insert(endpoints).values(values))
     endpoint_id = values["id"]
-    await subscribe(session, webhook_destination(endpoint_id), tenant, wanted.types)
+    destination = webhook_destination(endpoint_id)
+    await subscribe(session, destination, tenant, wanted.types)
+    await change_order(session, destination, wanted.ordering, wanted.gap_seconds)
     secret = new_secret()
     await _add_secret(session, cipher, endpoint_id, secret)
     endpoint = await get_endpoint(session, endpoint_id, tenant)
@@ -82,10 +86,14 @@ async def update_endpoint(
     row = await living(session, endpoint_id, tenant)
     changes = {name: v for name, v in structs.asdict(wanted).items() if v is not UNSET}
     types = changes.pop("types", None)
+    for name in ("ordering", "gap_seconds"):
+        changes.pop(name, None)
+    destination = webhook_destination(endpoint_id)
+    await change_order(session, destination, wanted.ordering, wanted.gap_seconds)
     if "retry" in changes:
         changes["retry"] = stored_policy(changes["retry"])
     if types is not None:
-        await subscribe(session, webhook_destination(endpoint_id), row.tenant, types)
+        await subscribe(session, destination, row.tenant, types)
     await change(session, endpoint_id, **changes)
     return await get_endpoint(session, endpoint_id, tenant)
 
@@ -121,6 +129,7 @@ async def delete_endpoint(
     row = await row_of(session, endpoint_id, tenant, lock=True)
     if row.status != "deleted":
         await unsubscribe(session, webhook_destination(endpoint_id))
+        await forget_order(session, webhook_destination(endpoint_id))
         await session.execute(delete(endpoint_secrets).where(s.endpoint_id == endpoint_id))
         await change(session, endpoint_id, status="deleted", disabled_reason=null())
     return await get_endpoint(session, endpoint_id, tenant)
