@@ -16,6 +16,7 @@ import pytest
 from scaffolder import __version__, packing
 from scaffolder.packing import TemplateFile
 from tests.upgrade.conftest import ROOT, Project, Tool
+from tests.upgrade.rendered import digest, stored
 
 SEALED = tuple(sorted(packing.sealed_versions(ROOT / "releases")))
 REHEARSAL = "0.0.1"
@@ -42,6 +43,14 @@ def test_releases_are_sealed_once_there_is_one() -> None:
     """From the first release on there is always something to upgrade from."""
     first = __version__ == "0.1.0.dev0"
     assert SEALED or first, "releases/ is empty, but this is not the first version"
+
+
+@pytest.mark.parametrize("version", SEALED)
+def test_a_release_renders_to_what_it_rendered_to_when_it_was_made(version: str) -> None:
+    """Otherwise every file that came out differently would look like an owner's edit."""
+    if version not in stored():
+        pytest.skip(f"no digest of {version} is stored yet: python -m tests.upgrade.rendered")
+    assert digest(version) == stored()[version]
 
 
 @pytest.fixture(scope="module")
