@@ -76,9 +76,10 @@ def open_repository(project: Path) -> Repository:
             *("--git-path", "objects", "--show-object-format", "--show-prefix"),
         )
     except GitFailed as error:
+        if "not a git repository" not in error.output:
+            raise
         raise BadInput(
-            f"`{project}` is not in a git work tree ({error.output.strip()}), and an upgrade "
-            "merges with the last commit",
+            f"`{project}` is not in a git work tree, and an upgrade merges with the last commit",
             hint="git init && git add --all && git commit -m 'before the upgrade'",
         ) from None
     top, git_dir, objects, object_format, *prefix = answer.split("\n")
