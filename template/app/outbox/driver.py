@@ -13,6 +13,8 @@ import asyncio
 from typing import Any
 
 import asyncpg
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db.engine import Database
 
@@ -94,3 +96,12 @@ class Link:
             if self._connection is not None:
                 self._connection.terminate()
                 self._connection = None
+
+
+async def fetch_in(session: AsyncSession, statement: str, *arguments: Any) -> list[asyncpg.Record]:
+    """The rows of a statement of the relay inside the transaction of a session."""
+    await session.execute(text("SELECT 1"))  # begins it; the driver would commit by itself
+    raw = await (await session.connection()).get_raw_connection()
+    connection: asyncpg.Connection = raw.driver_connection
+    rows: list[asyncpg.Record] = await connection.fetch(statement, *arguments)
+    return rows

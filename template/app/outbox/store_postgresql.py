@@ -4,6 +4,7 @@ Claims, settlements and upkeep (extension, scan, release) each have a connection
 one never holds up another, above all not the extension of leases.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,9 +13,10 @@ from uuid import UUID, uuid4
 
 from app.db.engine import Database
 from app.outbox import statements_postgresql as sql
-from app.outbox.driver import Link
+from app.outbox.driver import Link, fetch_in
 from app.outbox.message import Claim
 from app.outbox.ordered import Picked
+from app.outbox.parked_events import parked_events, tell_parked
 from app.outbox.settlement import row_of
 from app.outbox.store import Claimed, Due, Reclaimed, Settlement, Wanted
 
@@ -23,7 +25,7 @@ class PostgresqlBackend:
     """See `Store` for what each method promises."""
 
     def __init__(self, database: Database) -> None:
-        self._lease = database.settings.lease_seconds
+        self._database, self._lease = database, database.settings.lease_seconds
         self._claims = Link(database, "relay claims")
         self._settles = Link(database, "relay settles")
         self._upkeep = Link(database, "relay upkeep")
@@ -70,9 +72,16 @@ class PostgresqlBackend:
         return bool(await self._ids(self._upkeep, sql.ALONE, *_held([claim]), alone))
 
     async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]:
-        """One statement: guard and lock, update, log."""
-        columns = zip(*map(row_of, batch), strict=True)
-        return await self._ids(self._settles, sql.SETTLE, now, *columns)
+        """One statement: guard and lock, update, log. Parked ones are told in its transaction."""
+        columns = tuple(zip(*map(row_of, batch), strict=True))
+        told = parked_events(batch)
+        if not told:
+            return await self._ids(self._settles, sql.SETTLE, now, *columns)
+        async with asyncio.timeout(self._lease / 2), self._database.transaction() as session:
+            rows = await fetch_in(session, sql.SETTLE, now, *columns)
+            written = {row["id"] for row in rows}
+            await tell_parked(session, [told[i] for i in written if i in told])
+        return written
 
     async def extend(self, claims: Sequence[Claim], now: datetime | None) -> set[UUID]:
         """One statement, which locks in the same order as settle."""

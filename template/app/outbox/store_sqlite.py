@@ -20,6 +20,7 @@ from app.db.engine import Database
 from app.outbox import statements_sqlite as sql
 from app.outbox.message import Claim
 from app.outbox.ordered import Picked
+from app.outbox.parked_events import parked_events, tell_parked
 from app.outbox.settlement import Row, row_of
 from app.outbox.store import Claimed, Due, Settlement, Wanted
 from app.outbox.store_postgresql import claimed
@@ -108,15 +109,14 @@ class SqliteBackend:
         return claimed(rows, token, before)
 
     async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]:
-        """Guard and update, then the log of what was written, in one transaction."""
-        rows = {row.id: row for row in map(row_of, batch)}
-        changes = _json([(row.id.hex, row.token.hex, *row[2:6]) for row in rows.values()])
-        async with self._database.writer.begin() as connection:
-            done = await connection.execute(sql.SETTLE, {"rows": changes, "now": _now(now)})
-            written = _ids(done)
-            lines = [_line(rows[i], now) for i in written if rows[i].outcome is not None]
-            if lines:
-                await connection.execute(sql.LOG, lines)
+        """Guard and update, log and tell of what was written, in one transaction."""
+        rows, told = {row.id: row for row in map(row_of, batch)}, parked_events(batch)
+        if not told:
+            async with self._database.writer.begin() as connection:
+                return await _settle(connection, rows, now)
+        async with self._database.transaction() as session:
+            written = await _settle(await session.connection(), rows, now)
+            await tell_parked(session, [told[i] for i in written if i in told])
         return written
 
     async def extend(self, claims: Sequence[Claim], now: datetime | None) -> set[UUID]:
@@ -152,6 +152,18 @@ class SqliteBackend:
 
     async def close(self) -> None:
         """The connections are the application's."""
+
+
+async def _settle(
+    connection: AsyncConnection, rows: dict[UUID, Row], now: datetime | None
+) -> set[UUID]:
+    changes = _json([(row.id.hex, row.token.hex, *row[2:6]) for row in rows.values()])
+    done = await connection.execute(sql.SETTLE, {"rows": changes, "now": _now(now)})
+    written = _ids(done)
+    lines = [_line(rows[i], now) for i in written if rows[i].outcome is not None]
+    if lines:
+        await connection.execute(sql.LOG, lines)
+    return written
 
 
 def _now(now: datetime | None) -> str:

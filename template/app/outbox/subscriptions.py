@@ -30,12 +30,17 @@ def check_pattern(text: str) -> str:
     )
 
 
+def is_operator_type(event_type: str) -> bool:
+    """Whether it tells of the outbox itself; nothing that happens to such a message is told."""
+    return event_type.partition(".")[0] in OPERATOR_FAMILIES
+
+
 def candidates(event_type: str) -> list[str]:
     """Every pattern that matches the type: `a.b` gives `a.b`, `a.*` and `*`."""
     words = event_type.split(".")
     patterns = [event_type]
     patterns += [".".join(words[:n]) + ".*" for n in range(len(words) - 1, 0, -1)]
-    if words[0] not in OPERATOR_FAMILIES:
+    if not is_operator_type(event_type):
         patterns.append("*")
     return patterns
 

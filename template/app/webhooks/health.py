@@ -16,10 +16,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.config import Settings
 from app.db.engine import Database
 from app.outbox.message import Claim, Deferred, Delivered, Failed, Outcome
+from app.outbox.subscriptions import is_operator_type
 from app.webhooks import state
 from app.webhooks.answers import Answer
 from app.webhooks.metrics import WebhookMetrics
-from app.webhooks.operator_events import is_operator_type
 from app.webhooks.ready import Ready
 from app.webhooks.traffic import Traffic, breaker_open
 from app.webhooks.writes import Writes

@@ -14,8 +14,8 @@ from msgspec import Struct
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.outbox.catalogue import EventType
+from app.outbox.parked_events import PARKED
 from app.outbox.publish import publish
-from app.outbox.subscriptions import OPERATOR_FAMILIES
 
 
 class EndpointState(Struct, frozen=True, kw_only=True):
@@ -52,12 +52,7 @@ DISABLED = EventType(
     "An endpoint was disabled, by a person, by its answer 410, or after failing for too long. What "
     "is pending for it parks.",
 )
-EVENT_TYPES = (FAILING, RECOVERED, DISABLED)
-
-
-def is_operator_type(event_type: str) -> bool:
-    """Whether nothing that happens to a message of this type is told."""
-    return event_type.partition(".")[0] in OPERATOR_FAMILIES
+EVENT_TYPES = (FAILING, RECOVERED, DISABLED, PARKED)
 
 
 async def tell(
