@@ -22,7 +22,7 @@ from app.outbox.prune_tables import Past, first_id, past_retention
 
 __all__ = ["PruneReport", "first_id", "prune"]
 
-BATCH = 1000
+BATCH = 500
 SMALLEST_BATCH = 50
 SLOW_SECONDS = 0.5
 LONGEST_REST_SECONDS = 2.0
