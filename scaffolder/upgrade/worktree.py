@@ -128,9 +128,8 @@ def _occupied(project: Repository, path: str, removed: set[str]) -> str | None:
             return None
         if place.is_symlink() or not place.is_dir():
             return None if name in removed else name
-    for folder, _, files in os.walk(project.root / path):
-        for file in files:
-            inside = os.path.relpath(os.path.join(folder, file), project.root)  # noqa: PTH118
-            if PurePosixPath(inside).as_posix() not in removed:
-                return PurePosixPath(inside).as_posix()
+    for place in sorted((project.root / path).rglob("*")):
+        name = place.relative_to(project.root).as_posix()
+        if (place.is_symlink() or not place.is_dir()) and name not in removed:
+            return name
     return None

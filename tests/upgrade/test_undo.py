@@ -199,3 +199,12 @@ def test_an_edit_saved_while_its_file_is_replaced_is_kept_beside_it(project: Pro
     assert b"line 10 of the second template" in project.read("app/lines.py")
     assert project.read("app/lines.py.yours") == old + b"saved at the last moment\n"
     assert "the edit is in app/lines.py.yours" in run.err
+
+
+def test_what_lies_in_a_folder_in_the_way_is_named(project: Project) -> None:
+    """A file, or a link to another folder, where the template adds a file."""
+    project.path("notes.txt").mkdir()
+    project.path("notes.txt/link").symlink_to("../app")
+    before = project.snapshot()
+    project.upgrade().refused("`notes.txt/link` is not tracked, and the template adds notes.txt")
+    assert project.snapshot() == before
