@@ -45,6 +45,7 @@ from app.relay.metrics import RelayMetrics
 from app.relay.relay import Relay
 from app.relay.wakeup import Notifier
 from app.webhooks.deliverer import WebhookDeliverer
+from app.webhooks.key_set import webhook_keys
 from app.webhooks.metrics import WebhookMetrics
 from app.webhooks.operator_events import EVENT_TYPES
 from app.webhooks.routes import Endpoints
@@ -93,10 +94,8 @@ def build(settings: Settings) -> Components:
         required=settings.require_registered_types,
         count_unregistered=http_metrics.unregistered_events.inc,
     )
-    database.session_info[CATALOGUE] = catalogue
-    found = (each for feature in features.load() for each in feature.handlers)
-    handlers = Handlers.of(found, settings)
-    database.session_info[HANDLERS] = handlers.owed()
+    handlers = Handlers.of((h for f in features.load() for h in f.handlers), settings)
+    database.session_info |= {CATALOGUE: catalogue, HANDLERS: handlers.owed()}
     return Components(
         settings=settings,
         database=database,
@@ -171,6 +170,7 @@ def _litestar(components: Components, authenticator: Authenticator, lifespan: Li
             *docs.ROUTES,
             *routes.ROUTES,
             Endpoints,
+            webhook_keys,
             *(handler for feature in loaded for handler in feature.route_handlers),
         ],
         guards=[authenticator],

@@ -19,6 +19,7 @@ from app.config import Settings
 from app.webhooks import endpoints as service
 from app.webhooks.endpoint import Endpoint, EndpointCreate, EndpointUpdate
 from app.webhooks.ping import test_endpoint
+from app.webhooks.schemes import Signature
 
 SHOWN = columns("id", "url", "types", "tenant", "status")
 
@@ -53,9 +54,8 @@ async def create(wanted: EndpointCreate, tenant: str, *, as_json: bool) -> None:
 
 async def change(endpoint_id: UUID, wanted: EndpointUpdate, *, as_json: bool) -> None:
     """Change what is given and show the endpoint."""
-    async with _writing() as session:
-        settings = settings_of_command()
-        endpoint = await service.update_endpoint(session, settings, endpoint_id, wanted)
+    async with _writing_secrets() as (session, cipher, settings):
+        endpoint = await service.update_endpoint(session, cipher, settings, endpoint_id, wanted)
         await audit(session, actor(), "endpoint.update", str(endpoint_id))
     print_record(endpoint, as_json=as_json)
 
@@ -85,10 +85,14 @@ async def ping(endpoint_id: UUID, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-async def rotate(endpoint_id: UUID, overlap_seconds: float, *, as_json: bool) -> None:
+async def rotate(
+    endpoint_id: UUID, overlap_seconds: float, signature: Signature | None, *, as_json: bool
+) -> None:
     """A new secret."""
     async with _writing_secrets() as (session, cipher, _):
-        rotated = await service.rotate_secret(session, cipher, endpoint_id, overlap_seconds)
+        rotated = await service.rotate_secret(
+            session, cipher, endpoint_id, overlap_seconds, signature=signature
+        )
         await audit(
             session, actor(), "endpoint.rotate", str(endpoint_id), overlap_seconds=overlap_seconds
         )

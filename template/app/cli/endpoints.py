@@ -4,37 +4,25 @@ from typing import Annotated
 
 import typer
 
+from app.cli.endpoint_options import (
+    Auth,
+    GapSeconds,
+    Headers,
+    MaxInFlight,
+    NewTypes,
+    OrderPolicy,
+    RatePerSecond,
+    Retry,
+    SignatureKind,
+    TimeoutSeconds,
+    Types,
+    Url,
+)
 from app.cli.options import EndpointId, Json, OwnTenant, Tenant, Yes
 from app.cli.runtime import wait_for
 from app.outbox.ordering import Ordering
 
 commands = typer.Typer(help="Webhook endpoints.", no_args_is_help=True)
-
-_TYPES_HELP = "Which events: order.paid, 'order.*', '*'; repeatable."
-Types = Annotated[list[str], typer.Option(metavar="PATTERN", help=_TYPES_HELP)]
-NewTypes = Annotated[list[str] | None, typer.Option("--types", metavar="PATTERN", help=_TYPES_HELP)]
-Url = Annotated[str | None, typer.Option(metavar="URL", help="Where the webhooks go.")]
-TimeoutSeconds = Annotated[
-    float | None,
-    typer.Option(metavar="S", help="One request; else APP_REQUEST_TIMEOUT_SECONDS."),
-]
-Retry = Annotated[
-    str | None,
-    typer.Option(metavar="POLICY", help="Waits as 1m,5m,1h, or JSON as in the API, or default."),
-]
-RatePerSecond = Annotated[
-    float | None, typer.Option(metavar="N", help="At most so many requests a second.")
-]
-MaxInFlight = Annotated[
-    int | None, typer.Option(metavar="N", help="At most so many requests at once.")
-]
-OrderPolicy = Annotated[
-    Ordering | None,
-    typer.Option(help="What waits behind a message with the same ordering key that failed."),
-]
-GapSeconds = Annotated[
-    float | None, typer.Option(metavar="S", help="With yield: how long it waits; else 60.")
-]
 
 
 @commands.command()
@@ -49,12 +37,17 @@ def add(
     gap_seconds: GapSeconds = None,
     rate_per_second: RatePerSecond = None,
     max_in_flight: MaxInFlight = None,
+    signature: SignatureKind = None,
+    header: Headers = None,
+    auth: Auth = None,
     as_json: Json = False,
 ) -> None:
     """Add an endpoint; its secret is shown now and never again."""
+    from app.cli.credentials_text import auth_from, headers_from
     from app.cli.endpoint_work import create
     from app.cli.retry_text import policy_from
     from app.webhooks.endpoint import EndpointCreate
+    from app.webhooks.schemes import Signature
 
     wanted = EndpointCreate(
         url=url,
@@ -66,6 +59,9 @@ def add(
         gap_seconds=gap_seconds,
         rate_per_second=rate_per_second,
         max_in_flight=max_in_flight,
+        signature=signature or Signature.V1,
+        headers=headers_from(header),
+        auth=auth_from(auth),
     )
     wait_for(create(wanted, tenant, as_json=as_json))
 
@@ -82,11 +78,14 @@ def update(
     gap_seconds: GapSeconds = None,
     rate_per_second: RatePerSecond = None,
     max_in_flight: MaxInFlight = None,
+    header: Headers = None,
+    auth: Auth = None,
     as_json: Json = False,
 ) -> None:
     """Change an endpoint; what is left out stays, 0 takes a number back."""
     from msgspec import UNSET
 
+    from app.cli.credentials_text import changed_auth, changed_headers
     from app.cli.endpoint_work import change
     from app.cli.retry_text import changed_number, changed_policy
     from app.webhooks.endpoint import EndpointUpdate
@@ -101,6 +100,8 @@ def update(
         gap_seconds=changed_number(gap_seconds),
         rate_per_second=changed_number(rate_per_second),
         max_in_flight=changed_number(max_in_flight),
+        headers=changed_headers(header),
+        auth=changed_auth(auth),
     )
     wait_for(change(endpoint_id, wanted, as_json=as_json))
 
@@ -142,12 +143,16 @@ def rotate(
     overlap_seconds: Annotated[
         float, typer.Option(metavar="S", help="How long the old secret signs as well.")
     ] = 86_400,
+    signature: SignatureKind = None,
     as_json: Json = False,
 ) -> None:
-    """Make a new secret; both sign until the overlap ends."""
+    """Make a new secret; both sign until the overlap ends.
+
+    With another --signature than before, requests carry both kinds until then.
+    """
     from app.cli.endpoint_work import rotate as work
 
-    wait_for(work(endpoint_id, overlap_seconds, as_json=as_json))
+    wait_for(work(endpoint_id, overlap_seconds, signature, as_json=as_json))
 
 
 @commands.command()

@@ -66,7 +66,7 @@ class WebhookDeliverer:
 
     async def _send(self, claim: Claim, known: Ready) -> Delivered | Failed:
         try:
-            headers = message_headers(claim, known.keys)
+            headers = await message_headers(claim, known.signers, known.headers)
             response = await self._sender.send(known.target, headers, claim.body)
         except SendFailed as failure:
             return outcome_without_status(failure)

@@ -11,6 +11,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from app.outbox.ordering import Ordering
 from app.outbox.policy import RetryPolicy
+from app.webhooks.credentials import Auth, AuthShown
+from app.webhooks.schemes import Signature
 
 OVERLAP_SECONDS = 86_400.0  # how long both secrets sign unless told otherwise
 
@@ -28,6 +30,9 @@ class EndpointCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     gap_seconds: float | None = None  # with `yield`: how long one waits; null: 60
     rate_per_second: float | None = None  # null: no limit
     max_in_flight: int | None = None  # null: APP_ENDPOINT_CONCURRENCY for each relay
+    signature: Signature = Signature.V1
+    headers: dict[str, str] = {}  # your own, on every request
+    auth: Auth | None = None  # null: no `authorization`
 
 
 class EndpointUpdate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,6 +47,8 @@ class EndpointUpdate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     gap_seconds: float | UnsetType | None = UNSET
     rate_per_second: float | UnsetType | None = UNSET
     max_in_flight: int | UnsetType | None = UNSET
+    headers: dict[str, str] | UnsetType = UNSET  # all of them
+    auth: Auth | UnsetType | None = UNSET
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -59,6 +66,9 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     gap_seconds: float | None  # null unless it yields
     rate_per_second: float | None
     max_in_flight: int | None
+    signature: Signature  # of the current secret
+    headers: dict[str, str]  # values masked
+    auth: AuthShown | None
     status: str  # enabled | disabled | deleted
     disabled_reason: str | None
     disabled_at: datetime | None
@@ -70,7 +80,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 class EndpointCreated(Endpoint, frozen=True, kw_only=True):
     """A new endpoint, with the secret that is never shown again."""
 
-    secret: str
+    secret: str  # what the receiver verifies with: v1 whsec_…, v1a the public key whpk_…
 
 
 class Rotated(Struct, frozen=True):
@@ -88,9 +98,10 @@ class EndpointPage(Struct, frozen=True):
 
 
 class Rotation(Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the old secret signs too."""
+    """How long the old secret signs too; `signature` changes how requests are signed."""
 
     overlap_seconds: float = OVERLAP_SECONDS
+    signature: Signature | None = None  # null: as before
 
 
 class Disabling(Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,8 +21,8 @@ from app.program import program
 from app.webhooks.credentials import AuthShown, masked
 from app.webhooks.endpoint import Endpoint
 from app.webhooks.endpoint_rules import TENANT_LENGTH
-from app.webhooks.secrets import Signature
 from app.webhooks.retry import policy_of, span_in_words
+from app.webhooks.schemes import Signature
 from app.webhooks.tables import endpoints
 
 e = endpoints.c

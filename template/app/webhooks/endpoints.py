@@ -8,32 +8,30 @@ parks what is pending for a disabled or deleted endpoint when it next claims it.
 from uuid import UUID
 
 from msgspec import UNSET, structs
-from sqlalchemy import delete, func, insert, null, select, update
+from sqlalchemy import delete, insert, null
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.cipher import Cipher
 from app.config import Settings
-from app.db.dialect import db_now, db_now_plus
-from app.errors import BadRequest, Conflict
+from app.db.dialect import db_now
 from app.ids import uuid7
 from app.outbox.event import check_text
 from app.outbox.message import webhook_destination
 from app.outbox.ordering import forget_order
 from app.outbox.subscriptions import subscribe, unsubscribe
+from app.webhooks.credentials import sealed_auth, sealed_headers
 from app.webhooks.endpoint import (
-    OVERLAP_SECONDS,
     Endpoint,
     EndpointCreate,
     EndpointCreated,
     EndpointUpdate,
-    Rotated,
 )
 from app.webhooks.endpoint_rows import change, get_endpoint, list_endpoints, living, row_of
 from app.webhooks.endpoint_rules import check_create, check_update
 from app.webhooks.operator_events import DISABLED, tell
 from app.webhooks.order import change_order
 from app.webhooks.retry import stored_policy
-from app.webhooks.signing import decode_secret, new_secret
+from app.webhooks.rotation import add_key, rotate_secret
 from app.webhooks.tables import endpoint_secrets, endpoints
 
 __all__ = [
@@ -41,8 +39,6 @@ __all__ = [
     "get_endpoint", "list_endpoints", "rotate_secret", "update_endpoint",
 ]  # fmt: skip
 
-MAX_OVERLAP_SECONDS = 30 * 86_400.0
-MAX_SECRETS = 5  # signatures on one request
 REASON_LENGTH = 200
 
 e, s = endpoints.c, endpoint_secrets.c
@@ -62,20 +58,23 @@ async def create_endpoint(
         "retry": stored_policy(wanted.retry),
         "rate_per_second": wanted.rate_per_second,
         "max_in_flight": wanted.max_in_flight,
+        "signature": wanted.signature.value,
+        "headers": sealed_headers(cipher, wanted.headers),
+        "auth": sealed_auth(cipher, wanted.auth),
     }
     await session.execute(insert(endpoints).values(values))
     endpoint_id = values["id"]
     destination = webhook_destination(endpoint_id)
     await subscribe(session, destination, tenant, wanted.types)
     await change_order(session, destination, wanted.ordering, wanted.gap_seconds)
-    secret = new_secret()
-    await _add_secret(session, cipher, endpoint_id, secret)
+    secret = await add_key(session, cipher, endpoint_id, wanted.signature)
     endpoint = await get_endpoint(session, endpoint_id, tenant)
     return EndpointCreated(secret=secret, **structs.asdict(endpoint))
 
 
 async def update_endpoint(
     session: AsyncSession,
+    cipher: Cipher,
     settings: Settings,
     endpoint_id: UUID,
     wanted: EndpointUpdate,
@@ -92,6 +91,10 @@ async def update_endpoint(
     await change_order(session, destination, wanted.ordering, wanted.gap_seconds)
     if "retry" in changes:
         changes["retry"] = stored_policy(changes["retry"])
+    if "headers" in changes:
+        changes["headers"] = sealed_headers(cipher, changes["headers"])
+    if "auth" in changes:
+        changes["auth"] = sealed_auth(cipher, changes["auth"])
     if types is not None:
         await subscribe(session, destination, row.tenant, types)
     await change(session, endpoint_id, **changes)
@@ -133,42 +136,3 @@ async def delete_endpoint(
         await session.execute(delete(endpoint_secrets).where(s.endpoint_id == endpoint_id))
         await change(session, endpoint_id, status="deleted", disabled_reason=null())
     return await get_endpoint(session, endpoint_id, tenant)
-
-
-async def rotate_secret(
-    session: AsyncSession,
-    cipher: Cipher,
-    endpoint_id: UUID,
-    overlap_seconds: float = OVERLAP_SECONDS,
-    tenant: str | None = None,
-) -> Rotated:
-    """A new secret; requests carry both signatures until the overlap ends."""
-    if not 0 <= overlap_seconds <= MAX_OVERLAP_SECONDS:
-        raise BadRequest(
-            f"overlap_seconds: {overlap_seconds:g}; 0 to {MAX_OVERLAP_SECONDS:g} is allowed"
-        )
-    await living(session, endpoint_id, tenant)
-    mine = s.endpoint_id == endpoint_id
-    await session.execute(delete(endpoint_secrets).where(mine, s.expires_at <= db_now()))
-    count = select(func.count()).select_from(endpoint_secrets).where(mine)
-    if (await session.execute(count)).scalar_one() >= MAX_SECRETS:
-        raise Conflict(
-            f"endpoint {endpoint_id} has {MAX_SECRETS} secrets that still sign",
-            hint="wait until the overlap of an earlier rotation ends",
-        )
-    old = update(endpoint_secrets).where(mine, s.expires_at.is_(None))
-    ended = await session.execute(
-        old.values(expires_at=db_now_plus(overlap_seconds)).returning(s.expires_at)
-    )
-    secret = new_secret()
-    await _add_secret(session, cipher, endpoint_id, secret)
-    await change(session, endpoint_id)
-    return Rotated(secret, ended.scalar_one())
-
-
-async def _add_secret(
-    session: AsyncSession, cipher: Cipher, endpoint_id: UUID, secret: str
-) -> None:
-    ciphertext = cipher.encrypt(decode_secret(secret))
-    row = {"id": uuid7(), "endpoint_id": endpoint_id, "ciphertext": ciphertext}
-    await session.execute(insert(endpoint_secrets).values(row))

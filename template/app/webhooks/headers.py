@@ -6,14 +6,14 @@ repetition; `webhook-event-id` is the same for all messages of an event, also af
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from uuid import UUID
 
 from app.outbox.message import Claim
 from app.program import program
-from app.webhooks.signing import signature_headers
+from app.webhooks.signing import Signer, signature_headers
 
 # Also keeps line breaks out: the text came from a request header.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -32,10 +32,12 @@ def _user_agent() -> str:
     return "app"
 
 
-def message_headers(claim: Claim, keys: Sequence[bytes]) -> dict[str, str]:
-    """The headers of one attempt, signed with every key for this second."""
-    headers = request_headers(
-        claim.message_id, claim.event_id, claim.body, keys, attempt=claim.attempt
+async def message_headers(
+    claim: Claim, signers: Sequence[Signer], own: Mapping[str, str]
+) -> dict[str, str]:
+    """The headers of one attempt, signed with every key for this second; `own`: the endpoint's."""
+    headers = await request_headers(
+        claim.message_id, claim.event_id, claim.body, signers, own, attempt=claim.attempt
     )
     if claim.sequence is not None:
         headers["webhook-sequence"] = str(claim.sequence)
@@ -44,11 +46,18 @@ def message_headers(claim: Claim, keys: Sequence[bytes]) -> dict[str, str]:
     return headers
 
 
-def request_headers(
-    message_id: UUID, event_id: UUID, body: bytes, keys: Sequence[bytes], *, attempt: int
+async def request_headers(
+    message_id: UUID,
+    event_id: UUID,
+    body: bytes,
+    signers: Sequence[Signer],
+    own: Mapping[str, str],
+    *,
+    attempt: int,
 ) -> dict[str, str]:
-    """The headers that every request has."""
-    headers = signature_headers(message_id, body, keys, int(time.time()))
+    """The headers that every request has; one of `own` never takes the place of another."""
+    headers = dict(own)
+    headers.update(await signature_headers(message_id, body, signers, int(time.time())))
     headers["webhook-event-id"] = str(event_id)
     headers["webhook-attempt"] = str(attempt)
     headers.update(_static())

@@ -88,7 +88,9 @@ async def test_endpoint(
 async def _ping(ready: Ready, settings: Settings, webhook_id: UUID) -> Delivered | Failed:
     data = {"endpoint_id": str(ready.endpoint_id)}
     body = msgspec.json.encode({"type": PING_TYPE, "timestamp": datetime.now(UTC), "data": data})
-    headers = request_headers(webhook_id, webhook_id, body, ready.keys, attempt=1)
+    headers = await request_headers(
+        webhook_id, webhook_id, body, ready.signers, ready.headers, attempt=1
+    )
     sender = Sender(allow_private=settings.allow_private_targets)
     try:
         return outcome_of(await sender.send(ready.target, headers, body), ready.policy)

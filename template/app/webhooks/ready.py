@@ -4,7 +4,7 @@ Invariant: an endpoint that can't be used is a `Deferred` that parks the message
 never an exception and never a guess: a policy that can't be read is not replaced by the default.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -21,9 +21,12 @@ from app.config import Settings
 from app.db.dialect import db_now
 from app.outbox.message import Deferred, ParkedReason
 from app.outbox.policy import RetryPolicy
+from app.webhooks.credentials import opened
 from app.webhooks.endpoint_rules import longest_timeout
 from app.webhooks.retry import policy_of
+from app.webhooks.schemes import Signature
 from app.webhooks.sender import Target
+from app.webhooks.signing import Signer, signer_of
 from app.webhooks.tables import endpoint_secrets, endpoints
 from app.webhooks.traffic import Limits, Shared
 
@@ -37,7 +40,7 @@ e, s = endpoints.c, endpoint_secrets.c
 Rows = Sequence[Any]  # of `read_rows`
 _COLUMNS = (
     e.id, e.url, e.status, e.version, e.timeout_seconds, e.retry, e.rate_per_second,
-    e.max_in_flight, e.breaker_until, e.failing_since, e.owner, e.owned_until,
+    e.max_in_flight, e.breaker_until, e.failing_since, e.owner, e.owned_until, e.headers, e.auth,
 )  # fmt: skip
 
 
@@ -49,7 +52,8 @@ class Ready:
     version: int
     secret_ids: tuple[UUID, ...]
     target: Target
-    keys: tuple[bytes, ...]  # the current secret first
+    signers: tuple[Signer, ...]  # of the current secret first
+    headers: Mapping[str, str]  # the owner's own
     policy: RetryPolicy
     limits: Limits
 
@@ -57,7 +61,7 @@ class Ready:
 async def read_rows(session: AsyncSession, ids: Sequence[UUID]) -> dict[UUID, Rows]:
     """Of each endpoint one row for each secret that signs now, the current one first."""
     signing = and_(s.endpoint_id == e.id, or_(s.expires_at.is_(None), s.expires_at > db_now()))
-    secret = (s.id.label("secret_id"), s.ciphertext)
+    secret = (s.id.label("secret_id"), s.signature, s.ciphertext)
     query = (
         select(*_COLUMNS, db_now().label("clock"), *secret)
         .select_from(endpoints.outerjoin(endpoint_secrets, signing))
@@ -85,13 +89,18 @@ def prepare(rows: Rows, cipher: Cipher, settings: Settings) -> Ready | Deferred:
             total_seconds=min(timeout, longest_timeout(settings)),
             connect_seconds=settings.connect_timeout_seconds,
         )
-        keys = tuple(cipher.decrypt(row.ciphertext) for row in rows)
+        signers = tuple(
+            signer_of(Signature(row.signature), cipher.decrypt(row.ciphertext)) for row in rows
+        )
+        headers = opened(cipher, first.headers, first.auth)
         policy = policy_of(first.retry)
     except (UndecryptableError, msgspec.ValidationError, ValueError, TypeError) as error:
         logger.error("endpoint is unusable", endpoint=str(first.id), error=str(error)[:200])
         return BROKEN
     limits = Limits(first.rate_per_second, first.max_in_flight)
-    return Ready(first.id, first.version, _secret_ids(rows), target, keys, policy, limits)
+    return Ready(
+        first.id, first.version, _secret_ids(rows), target, signers, headers, policy, limits
+    )
 
 
 def shared_of(rows: Rows, read_at: float) -> Shared:

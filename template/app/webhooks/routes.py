@@ -30,10 +30,8 @@ from app.webhooks.endpoint import (
     Rotation,
 )
 
-DEFAULT_LIMIT = 50
-MAX_LIMIT = 200
-NO_REASON = Disabling()
-USUAL_OVERLAP = Rotation()
+DEFAULT_LIMIT, MAX_LIMIT = 50, 200
+NO_REASON, USUAL_OVERLAP = Disabling(), Rotation()
 
 
 class Endpoints(Controller):
@@ -92,12 +90,13 @@ class Endpoints(Controller):
         data: JSONBody[EndpointUpdate],
         caller: NamedDependency[Caller],
         database: NamedDependency[Database],
+        cipher: NamedDependency[Cipher],
         settings: NamedDependency[Settings],
     ) -> Endpoint:
         """What is left out stays; null goes back to the default."""
         async with database.transaction() as session:
             endpoint = await service.update_endpoint(
-                session, settings, endpoint_id, data, caller.tenant
+                session, cipher, settings, endpoint_id, data, caller.tenant
             )
             await audit(session, caller.actor, "endpoint.update", str(endpoint_id))
         return endpoint
@@ -136,8 +135,9 @@ class Endpoints(Controller):
         """Both secrets sign until `old_secret_until`; the new one is not shown again."""
         async with database.transaction() as session:
             rotated = await service.rotate_secret(
-                session, cipher, endpoint_id, data.overlap_seconds, caller.tenant
-            )
+                session, cipher, endpoint_id, data.overlap_seconds, caller.tenant,
+                signature=data.signature,
+            )  # fmt: skip
             await audit(session, caller.actor, "endpoint.rotate", str(endpoint_id))
         return rotated
 

@@ -1,64 +1,76 @@
-"""Standard Webhooks 1.0 signatures (v1, HMAC-SHA256): pure functions over bytes.
+"""Standard Webhooks 1.0 signatures: v1 (HMAC-SHA256) and v1a (ed25519). Pure, over bytes.
 
 Invariant: what is signed are the exact bytes that are sent, and a secret is its decoded bytes, not
 its text; getting either wrong makes every standard library reject the request. While a secret is
 being replaced the request carries one signature for each: a receiver accepts if any one matches.
+Where to change what: a key that another machine keeps (KMS) is another `Signer` in `signer_of`.
 """
 
-import binascii
 import hmac
-import secrets
 from collections.abc import Sequence
+from typing import Protocol, assert_never
 from uuid import UUID
 
-from app.errors import AppError
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-SECRET_PREFIX = "whsec_"  # noqa: S105 - the public prefix of every secret
-_SECRET_BYTES = 32
-_ALLOWED_BYTES = range(24, 65)
-
-
-class InvalidSecretError(AppError):
-    """A text is no Standard Webhooks secret."""
+from app.webhooks.schemes import Signature
+from app.webhooks.secrets import base64_of
 
 
-def new_secret() -> str:
-    """`whsec_` and the base64 form of 32 random bytes."""
-    return encode_secret(secrets.token_bytes(_SECRET_BYTES))
+class Signer(Protocol):
+    """One key of the sender. `sign` may wait for another machine; it never blocks."""
+
+    async def sign(self, signed: bytes) -> str:
+        """One entry of `webhook-signature`: version, comma, base64."""
+        ...
 
 
-def encode_secret(key: bytes) -> str:
-    """The form in which people and libraries handle a secret."""
-    return SECRET_PREFIX + binascii.b2a_base64(key, newline=False).decode()
+class HmacSigner:
+    """v1: the receiver has the same secret, and could sign too."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    async def sign(self, signed: bytes) -> str:
+        """`v1,…`."""
+        return "v1," + base64_of(hmac.digest(self._key, signed, "sha256"))
 
 
-def decode_secret(secret: str) -> bytes:
-    """The bytes of a secret, prefix optional; raises `InvalidSecretError`, never guesses."""
-    try:
-        key = binascii.a2b_base64(secret.removeprefix(SECRET_PREFIX), strict_mode=True)
-    except ValueError:
-        raise InvalidSecretError("a secret is whsec_ and base64 text") from None
-    if len(key) not in _ALLOWED_BYTES:
-        raise InvalidSecretError(f"the secret has {len(key)} bytes; 24 to 64 are allowed")
-    return key
+class Ed25519Signer:
+    """v1a: the receiver has only the public key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = Ed25519PrivateKey.from_private_bytes(key)
+
+    async def sign(self, signed: bytes) -> str:
+        """`v1a,…`."""
+        return "v1a," + base64_of(self._key.sign(signed))
 
 
-def sign(keys: Sequence[bytes], message_id: str, timestamp: int, body: bytes) -> str:
-    """The value of `webhook-signature`: `v1,…` for each key, separated by a space."""
+def signer_of(signature: Signature, key: bytes) -> Signer:
+    """The signer for a stored key; raises ValueError for bytes that are none."""
+    match signature:
+        case Signature.V1:
+            return HmacSigner(key)
+        case Signature.V1A:
+            return Ed25519Signer(key)
+        case _:
+            assert_never(signature)
+
+
+async def sign(signers: Sequence[Signer], message_id: str, timestamp: int, body: bytes) -> str:
+    """The value of `webhook-signature`: an entry of each signer, separated by a space."""
     signed = f"{message_id}.{timestamp}.".encode() + body
-    return " ".join(
-        "v1," + binascii.b2a_base64(hmac.digest(key, signed, "sha256"), newline=False).decode()
-        for key in keys
-    )
+    return " ".join([await signer.sign(signed) for signer in signers])
 
 
-def signature_headers(
-    message_id: UUID, body: bytes, keys: Sequence[bytes], timestamp: int
+async def signature_headers(
+    message_id: UUID, body: bytes, signers: Sequence[Signer], timestamp: int
 ) -> dict[str, str]:
     """The three headers of the standard; `timestamp` is the second of this attempt."""
     text = str(message_id)
     return {
         "webhook-id": text,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(keys, text, timestamp, body),
+        "webhook-signature": await sign(signers, text, timestamp, body),
     }

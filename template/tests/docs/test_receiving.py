@@ -1,5 +1,6 @@
 """What docs/receiving.md tells receivers to do, done: both receivers, against our signatures."""
 
+import asyncio
 import json
 import os
 import re
@@ -18,7 +19,8 @@ import httpx
 import pytest
 
 from app.ids import uuid7
-from app.webhooks.signing import decode_secret, new_secret, signature_headers
+from app.webhooks.secrets import decode_secret, new_secret
+from app.webhooks.signing import HmacSigner, signature_headers
 from tests.docs.pages import ROOT, read
 
 BODY = b'{"type":"order.paid","timestamp":"2026-01-31T12:00:00Z","data":{"total":"42.00"}}'
@@ -63,7 +65,12 @@ def _signed(
     secret: str, body: bytes = BODY, age: float = 0, message: UUID | None = None
 ) -> dict[str, str]:
     timestamp = int(time.time() - age)
-    return signature_headers(message or uuid7(), body, [decode_secret(secret)], timestamp)
+    return _headers(message or uuid7(), body, [secret], timestamp)
+
+
+def _headers(message: UUID, body: bytes, secrets: list[str], timestamp: int) -> dict[str, str]:
+    signers = [HmacSigner(decode_secret(secret)) for secret in secrets]
+    return asyncio.run(signature_headers(message, body, signers, timestamp))
 
 
 def test_a_receiver_acts_once_on_a_repeated_message(receiver: SimpleNamespace) -> None:
@@ -97,8 +104,8 @@ def test_a_receiver_that_fails_acts_on_the_next_attempt(receiver: SimpleNamespac
 
 def test_a_receiver_accepts_either_signature_during_a_rotation(receiver: SimpleNamespace) -> None:
     """The request carries one signature for each secret; knowing one is enough."""
-    keys = [decode_secret(new_secret()), decode_secret(receiver.secret)]
-    headers = signature_headers(uuid7(), BODY, keys, int(time.time()))
+    secrets = [new_secret(), receiver.secret]
+    headers = _headers(uuid7(), BODY, secrets, int(time.time()))
     assert receiver.receive(receiver.db, receiver.secret, headers, BODY) == 204
 
 

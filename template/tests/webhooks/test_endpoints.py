@@ -26,7 +26,7 @@ from app.webhooks.endpoints import (
     rotate_secret,
     update_endpoint,
 )
-from app.webhooks.signing import decode_secret
+from app.webhooks.secrets import decode_secret
 from app.webhooks.state import disable_gone
 from app.webhooks.tables import endpoint_secrets, endpoints
 from tests.conftest import SECRET
@@ -75,7 +75,7 @@ async def test_what_is_refused_stores_nothing_and_changes_nothing(database, sett
     wanted = EndpointUpdate(description="new", timeout_seconds=99.0)
     async with database.transaction() as session:
         with pytest.raises(BadRequest, match="timeout_seconds"):
-            await update_endpoint(session, settings, good.id, wanted)
+            await update_endpoint(session, CIPHER, settings, good.id, wanted)
     assert await count(database, endpoints) == 1
     async with database.read() as session:
         assert (await get_endpoint(session, good.id)).description == ""
@@ -99,7 +99,7 @@ async def test_a_policy_comes_back_as_it_was_given(database, settings, policy):
     made = await make(database, settings, retry=policy)
     assert made.retry == policy
     async with database.transaction() as session:
-        back = await update_endpoint(session, settings, made.id, EndpointUpdate(retry=None))
+        back = await update_endpoint(session, CIPHER, settings, made.id, EndpointUpdate(retry=None))
     assert back.retry == DEFAULT_POLICY
 
 
@@ -108,7 +108,7 @@ async def test_a_change_keeps_what_is_left_out_and_raises_the_version(database, 
     made = await make(database, settings, description="old", timeout_seconds=5.0)
     wanted = EndpointUpdate(url="https://example.org/new", types=["x.y"])
     async with database.transaction() as session:
-        changed = await update_endpoint(session, settings, made.id, wanted)
+        changed = await update_endpoint(session, CIPHER, settings, made.id, wanted)
     assert (changed.url, changed.types) == ("https://example.org/new", ("x.y",))
     assert (changed.description, changed.timeout_seconds) == ("old", 5.0)
     assert await version_of(database, made.id) == 2
@@ -121,7 +121,7 @@ async def test_another_tenants_endpoint_looks_as_if_it_did_not_exist(database, s
         async with database.transaction() as session:
             for attempt in (
                 get_endpoint(session, mine.id, other),
-                update_endpoint(session, settings, mine.id, EndpointUpdate(), other),
+                update_endpoint(session, CIPHER, settings, mine.id, EndpointUpdate(), other),
                 disable_endpoint(session, mine.id, "x", other),
                 enable_endpoint(session, mine.id, other),
                 delete_endpoint(session, mine.id, other),
@@ -181,7 +181,7 @@ async def test_deleting_erases_secrets_and_subscriptions_but_not_the_row(databas
             enable_endpoint(session, made.id),
             disable_endpoint(session, made.id, "x"),
             rotate_secret(session, CIPHER, made.id),
-            update_endpoint(session, settings, made.id, EndpointUpdate(description="x")),
+            update_endpoint(session, CIPHER, settings, made.id, EndpointUpdate(description="x")),
         ):
             with pytest.raises(Conflict, match="deleted"):
                 await attempt
@@ -194,7 +194,7 @@ async def test_gone_disables_only_what_was_not_changed_meanwhile(database, setti
     """A 410 from the old URL must not disable an endpoint that has been moved since."""
     made = await make(database, settings)
     async with database.transaction() as session:
-        await update_endpoint(session, settings, made.id, EndpointUpdate(url="https://example.net"))
+        await update_endpoint(session, CIPHER, settings, made.id, EndpointUpdate(url="https://example.net"))
         assert not await disable_gone(session, made.id, 1)
         assert await disable_gone(session, made.id, 2)
         assert (await get_endpoint(session, made.id)).disabled_reason == "it answered 410 Gone"

@@ -87,7 +87,7 @@ async def test_a_change_is_noticed_within_a_second_without_being_told(database, 
     await deliverer.deliver(claim_for(made.id))
     async with database.transaction() as session:
         moved = EndpointUpdate(url=receiver.url_for("/new"))
-        await update_endpoint(session, settings, made.id, moved)
+        await update_endpoint(session, CIPHER, settings, made.id, moved)
     deadline = time.monotonic() + 5
     while not receiver.at("/new"):
         assert time.monotonic() < deadline

@@ -7,7 +7,7 @@ from app.errors import BadRequest, Conflict
 from app.webhooks.endpoints import (
     rotate_secret,
 )
-from app.webhooks.signing import decode_secret
+from app.webhooks.secrets import decode_secret
 from app.webhooks.tables import endpoint_secrets
 from tests.webhooks.test_endpoints import CIPHER, count, make
 

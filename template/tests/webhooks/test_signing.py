@@ -1,5 +1,6 @@
 """Signatures: the published vectors, the official library, and our own strict verification."""
 
+import asyncio
 import time
 from datetime import UTC, datetime
 
@@ -9,13 +10,17 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
 from app.ids import uuid7
-from app.webhooks.signing import (
+from app.webhooks.schemes import Signature
+from app.webhooks.secrets import (
     InvalidSecretError,
+    decode_private,
+    decode_public,
     decode_secret,
+    for_receiver,
+    new_key,
     new_secret,
-    sign,
-    signature_headers,
 )
+from app.webhooks.signing import Ed25519Signer, HmacSigner, sign, signature_headers, signer_of
 from app.webhooks.verify import Problem, VerificationError, Verifier
 
 NOW = 1_800_000_000
@@ -39,10 +44,14 @@ VECTORS = [
 ]
 
 
+def v1(*secrets: str) -> list[HmacSigner]:
+    return [HmacSigner(decode_secret(secret)) for secret in secrets]
+
+
 @pytest.mark.parametrize(("secret", "message_id", "timestamp", "body", "signature"), VECTORS)
-def test_the_published_vectors_come_out(secret, message_id, timestamp, body, signature):
+async def test_the_published_vectors_come_out(secret, message_id, timestamp, body, signature):
     """Vectors (a) and (b) of the standard's own libraries, signed and verified."""
-    assert sign([decode_secret(secret)], message_id, timestamp, body) == signature
+    assert await sign(v1(secret), message_id, timestamp, body) == signature
     headers = {
         "Webhook-Id": message_id,
         "Webhook-Timestamp": str(timestamp),
@@ -52,12 +61,11 @@ def test_the_published_vectors_come_out(secret, message_id, timestamp, body, sig
     assert (verified.webhook_id, verified.timestamp) == (message_id, timestamp)
 
 
-def test_the_official_library_accepts_our_headers_under_either_secret_of_a_rotation():
+async def test_the_official_library_accepts_our_headers_under_either_secret_of_a_rotation():
     """While a secret is replaced, both the old and the new one verify the same request."""
     old, new = new_secret(), new_secret()
     body = '{"type":"order.paid","data":{"name":"Zoë"}}'.encode()
-    keys = [decode_secret(new), decode_secret(old)]
-    headers = signature_headers(uuid7(), body, keys, int(time.time()))
+    headers = await signature_headers(uuid7(), body, v1(new, old), int(time.time()))
     for secret in (old, new):
         assert Webhook(secret).verify(body, headers)["type"] == "order.paid"
         Verifier([secret]).verify(headers, body)
@@ -91,7 +99,7 @@ SECRET = new_secret()
 
 
 def _headers(**changes: str | None) -> dict[str, str]:
-    good = sign([decode_secret(SECRET)], "msg_1", NOW, b"{}")
+    good = asyncio.run(sign(v1(SECRET), "msg_1", NOW, b"{}"))
     headers = {"webhook-id": "msg_1", "webhook-timestamp": str(NOW), "webhook-signature": good}
     changed = headers | {k.replace("_", "-"): v for k, v in changes.items()}
     return {k: v for k, v in changed.items() if v is not None}
@@ -116,6 +124,7 @@ def _headers(**changes: str | None) -> dict[str, str]:
         ({"webhook_timestamp": str(NOW + 1)}, Problem.BAD_SIGNATURE),
         ({"webhook_id": "msg_2"}, Problem.BAD_SIGNATURE),
         ({"webhook_signature": "v1a,AAAA"}, Problem.NO_SUPPORTED_SIGNATURE),
+        ({"webhook_signature": "v2,AAAA"}, Problem.NO_SUPPORTED_SIGNATURE),
         ({"webhook_signature": ""}, Problem.NO_SUPPORTED_SIGNATURE),
         ({"webhook_signature": "v1,!!!"}, Problem.BAD_SIGNATURE),
         ({"webhook_signature": "v1,"}, Problem.BAD_SIGNATURE),
@@ -153,3 +162,83 @@ def test_hostile_input_raises_nothing_but_the_one_error(headers, body):
     """One exception family, whatever arrives."""
     with pytest.raises(VerificationError):
         Verifier([SECRET]).verify(headers, body, now=NOW)
+
+
+PRIVATE = (
+    "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg=="
+)
+PUBLIC = "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4="
+V1A = "v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXwVLPo3mNl8EM+m7TBAg=="
+V1A_HEADERS = {
+    "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    "webhook-timestamp": "1614265330",
+    "webhook-signature": V1A,
+}
+V1A_BODY = b'{"test": 2432232314}'
+
+
+async def test_the_published_ed25519_vector_comes_out():
+    """Vector (c), from the tests of another sender: ed25519 has one signature for each message."""
+    key = decode_private(PRIVATE)
+    assert for_receiver(Signature.V1A, key) == PUBLIC
+    headers = V1A_HEADERS
+    text = await sign([Ed25519Signer(key)], headers["webhook-id"], 1614265330, V1A_BODY)
+    assert text == V1A
+    verified = Verifier([PUBLIC]).verify(headers, V1A_BODY, now=1614265331)
+    assert verified.webhook_id == headers["webhook-id"]
+
+
+@pytest.mark.parametrize("held", [["whsec"], ["whpk"], ["whsec", "whpk"]])
+async def test_a_request_with_both_kinds_is_verified_by_either(held):
+    """As during the change from one kind to the other."""
+    keys = {kind: new_key(kind) for kind in Signature}
+    signers = [signer_of(kind, key) for kind, key in keys.items()]
+    headers = await signature_headers(uuid7(), b"{}", signers, NOW)
+    texts = {"whsec": Signature.V1, "whpk": Signature.V1A}
+    secrets = [for_receiver(texts[name], keys[texts[name]]) for name in held]
+    Verifier(secrets).verify(headers, b"{}", now=NOW)
+    with pytest.raises(VerificationError):
+        Verifier(secrets).verify(headers, b"{ }", now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("signature", "problem"),
+    [
+        ("v1," + V1A[4:], Problem.NO_SUPPORTED_SIGNATURE),
+        ("v1a," + V1A[4:-4] + "AA==", Problem.BAD_SIGNATURE),
+        ("v1a,", Problem.BAD_SIGNATURE),
+        ("v1a,!", Problem.BAD_SIGNATURE),
+        ("v1a,AAAA", Problem.BAD_SIGNATURE),
+        ("v1b,AAAA", Problem.NO_SUPPORTED_SIGNATURE),
+    ],
+)
+def test_a_bad_v1a_signature_is_refused_with_its_reason(signature, problem):
+    """Cut, changed, of another kind; and a good one behind it is still found."""
+    headers = V1A_HEADERS | {"webhook-signature": signature}
+    with pytest.raises(VerificationError) as caught:
+        Verifier([PUBLIC]).verify(headers, V1A_BODY, now=1614265330)
+    assert caught.value.problem is problem
+    headers["webhook-signature"] += f" {V1A}"
+    Verifier([PUBLIC]).verify(headers, V1A_BODY, now=1614265330)
+
+
+@pytest.mark.parametrize("text", ["whpk_", "whpk_AAAA", "whpk_!", PUBLIC[:-4], PUBLIC + "AAAA"])
+def test_a_text_that_is_no_public_key_is_refused(text):
+    """Length and alphabet are exact."""
+    with pytest.raises(InvalidSecretError):
+        decode_public(text)
+    with pytest.raises(InvalidSecretError):
+        Verifier([text])
+
+
+@pytest.mark.parametrize("text", ["whsk_", "whsk_AAAA", PRIVATE[:-4] + "AA==", "whsk_" + "é" * 44])
+def test_a_text_that_is_no_private_key_is_refused(text):
+    """Also one whose second half is not the public key of the first."""
+    with pytest.raises(InvalidSecretError):
+        decode_private(text)
+
+
+def test_the_private_key_is_no_key_to_verify_with():
+    """Whoever has it should not: it says which one is meant."""
+    with pytest.raises(InvalidSecretError, match="whpk_"):
+        Verifier([PRIVATE])
