@@ -5,6 +5,7 @@ cuts, and then the exit code is 1: what was claimed comes back when its lease en
 """
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -83,6 +84,7 @@ async def _relay(settings: Settings, *, once: bool, drain: bool) -> "Counts":
 
 
 async def _run(runner: "Relay", *, once: bool, drain: bool) -> "Counts":
+    gc.freeze()  # what is loaded by now lives to the end; looking through it takes 50 ms each time
     if once:
         return await runner.run_once()
     return await (runner.drain() if drain else runner.run())

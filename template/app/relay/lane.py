@@ -13,8 +13,7 @@ AHEAD_SECONDS = 0.05  # how much work may wait in memory
 WINDOW_SECONDS = 0.005  # over which the speed of a destination is measured
 
 
-@dataclass(slots=True, eq=False)
-class Held:
+class Held(Struct, eq=False, gc=False):
     """A claim in this process. `leased_at`: monotonic time before the lease was last written."""
 
     claim: Claim

@@ -16,7 +16,7 @@ import structlog
 from msgspec import Struct
 from sqlalchemy.exc import InterfaceError, ProgrammingError
 
-from app.outbox.message import Deferred, Delivered, Failed, Result
+from app.outbox.message import Claim, Deferred, Delivered, Failed, Outcome, Result
 from app.outbox.policy import GiveBack, Park, RetryIn, Sent
 from app.outbox.settlement import without_answer
 from app.outbox.store import Settlement, Store
@@ -126,27 +126,26 @@ class Settler:
         self._leases.drop(f.held for f in batch)
         self._repeated.difference_update(f.held for f in batch)
         self._unstorable.difference_update(f.held for f in batch)
+        tally = Counter([self._note(f) for f in batch if f.held.claim.message_id in written])
+        for (kind, outcome), count in tally.items():  # a metric costs as much as a delivery
+            self.counts[outcome] += count
+            metrics = self._metrics
+            if outcome == "deferred":
+                metrics.deferrals.labels(kind).inc(count)
+            else:
+                metrics.attempts.labels(kind, outcome).inc(count)
         for finished in batch:
-            self._count(finished, finished.held.claim.message_id in written)
+            if finished.held.claim.message_id not in written:
+                self._lost(finished.held.claim)
 
-    def _count(self, finished: Finished, written: bool) -> None:
+    def _lost(self, claim: Claim) -> None:
+        self.counts["lost"] += 1
+        self._metrics.settle_lost.inc()
+        logger.warning("settle lost", message_id=str(claim.message_id), attempt=claim.attempt)
+
+    def _note(self, finished: Finished) -> tuple[str, str]:
+        """What has been written: kind and outcome, for the counters."""
         claim, (outcome, transition) = finished.held.claim, finished.ended
-        if not written:
-            self.counts["lost"] += 1
-            self._metrics.settle_lost.inc()
-            logger.warning("settle lost", message_id=str(claim.message_id), attempt=claim.attempt)
-            return
-        kind = claim.destination.partition(":")[0]
-        match outcome:
-            case Delivered():
-                self.counts["delivered"] += 1
-                self._metrics.attempts.labels(kind, "delivered").inc()
-            case Failed():
-                self.counts["failed"] += 1
-                self._metrics.attempts.labels(kind, "failed").inc()
-            case Deferred():
-                self.counts["deferred"] += 1
-                self._metrics.deferrals.labels(kind).inc()
         if claim.sequence is not None:
             self._due_in(claim.destination, 0.0)  # the next of its key may go
         match transition:
@@ -158,6 +157,7 @@ class Settler:
                 self._due_in(claim.destination, seconds)
             case Sent() | Park():
                 pass
+        return claim.destination.partition(":")[0], _word(outcome)
 
     def _settlement(self, finished: Finished, clock: float) -> Settlement:
         claim, (outcome, transition) = finished.held.claim, finished.ended
@@ -165,3 +165,13 @@ class Settler:
         result = Result(claim, outcome, clock - finished.started, duration)
         settlement = Settlement(result, transition)
         return without_answer(settlement) if finished.held in self._unstorable else settlement
+
+
+def _word(outcome: Outcome) -> str:
+    match outcome:
+        case Delivered():
+            return "delivered"
+        case Failed():
+            return "failed"
+        case Deferred():
+            return "deferred"
