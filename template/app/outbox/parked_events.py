@@ -14,11 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.outbox.catalogue import EventType
 from app.outbox.event import Event
-from app.outbox.message import Deferred, Failed, ParkedReason, endpoint_id_of
+from app.outbox.message import Claim, Deferred, Delivered, Failed, ParkedReason, endpoint_id_of
 from app.outbox.policy import GiveBack, Park
 from app.outbox.publish import HANDLERS, publish_all
 from app.outbox.settlement import storable
-from app.outbox.store import Settlement
+from app.outbox.statements import LOST_ERROR
+from app.outbox.store import Reclaimed, Settlement
 from app.outbox.subscriptions import candidates, is_operator_type
 from app.outbox.tables import subscriptions
 
@@ -67,12 +68,27 @@ def parked_events(batch: Sequence[Settlement]) -> dict[UUID, Event]:
 
 def _event(settlement: Settlement, reason: ParkedReason) -> Event:
     claim, outcome = settlement.result.claim, settlement.result.outcome
-    error, attempts = None, claim.attempt
     match outcome:
-        case Failed():
-            error = storable(outcome.error)
-        case Deferred():
-            error, attempts = storable(outcome.reason), attempts - 1
+        case Failed(error=error):
+            return _told(claim, reason, storable(error), claim.attempt)
+        case Deferred(reason=error):
+            return _told(claim, reason, storable(error), claim.attempt - 1)
+        case Delivered():
+            return _told(claim, reason, None, claim.attempt)
+
+
+def crashed_events(reclaimed: Iterable[Reclaimed]) -> list[Event]:
+    """What there is to tell of messages that a claim has parked."""
+    return [
+        _told(lost, ParkedReason.CRASHED, LOST_ERROR, lost.attempt)
+        for lost in reclaimed
+        if lost.parked and not is_operator_type(lost.type)
+    ]
+
+
+def _told(
+    claim: Claim | Reclaimed, reason: ParkedReason, error: str | None, attempts: int
+) -> Event:
     message = ParkedMessage(
         message_id=claim.message_id,
         event_id=claim.event_id,
@@ -89,6 +105,8 @@ def _event(settlement: Settlement, reason: ParkedReason) -> Event:
 async def tell_parked(session: AsyncSession, told: Iterable[Event]) -> None:
     """Publish them for the tenants that have asked."""
     told, patterns = list(told), candidates(PARKED.name)
+    if not told:
+        return
     if not any(pattern in session.info.get(HANDLERS, {}) for pattern in patterns):
         s = subscriptions.c
         tenants = {event.tenant for event in told}

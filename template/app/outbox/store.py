@@ -41,6 +41,9 @@ class Reclaimed(Struct, frozen=True):
     destination: str
     attempt: int
     parked: bool
+    event_id: UUID
+    type: str
+    tenant: str
 
 
 class Claimed(Struct, frozen=True):

@@ -16,7 +16,7 @@ from app.outbox import statements_postgresql as sql
 from app.outbox.driver import Link, fetch_in
 from app.outbox.message import Claim
 from app.outbox.ordered import Picked
-from app.outbox.parked_events import parked_events, tell_parked
+from app.outbox.parked_events import crashed_events, parked_events, tell_parked
 from app.outbox.settlement import row_of
 from app.outbox.store import Claimed, Due, Reclaimed, Settlement, Wanted
 
@@ -62,10 +62,13 @@ class PostgresqlBackend:
     async def claim_lone(
         self, now: datetime | None, again: bool | None, busy: Sequence[str]
     ) -> Claimed:
-        """The suspect that has been due longest."""
+        """The suspect that has been due longest; one that is parked is told."""
         token, before = uuid4(), time.monotonic()
-        rows = await self._claims.fetch(sql.CLAIM_LONE, token, self._lease, now, again, list(busy))
-        return claimed(rows, token, before)
+        values = token, self._lease, now, again, list(busy)
+        async with asyncio.timeout(self._lease / 2), self._database.transaction() as session:
+            found = claimed(await fetch_in(session, sql.CLAIM_LONE, *values), token, before)
+            await tell_parked(session, crashed_events(found.reclaimed))
+        return found
 
     async def set_alone(self, claim: Claim, alone: bool) -> bool:
         """One statement."""
@@ -122,7 +125,8 @@ def claimed(rows: Sequence[Any], token: UUID, before: float) -> Claimed:
     for row in sorted(rows, key=lambda row: (row["available_at"], row["id"])):
         destination = row["destination"]
         if row["lost"]:
-            reclaimed.append(Reclaimed(row["id"], destination, row["attempts"], row["parked"]))
+            lost = row["attempts"], bool(row["parked"]), row["event_id"], row["type"], row["tenant"]
+            reclaimed.append(Reclaimed(row["id"], destination, *lost))
             continue
         floors[destination] = row["available_at"]
         claims.append(

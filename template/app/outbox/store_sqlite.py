@@ -20,7 +20,7 @@ from app.db.engine import Database
 from app.outbox import statements_sqlite as sql
 from app.outbox.message import Claim
 from app.outbox.ordered import Picked
-from app.outbox.parked_events import parked_events, tell_parked
+from app.outbox.parked_events import crashed_events, parked_events, tell_parked
 from app.outbox.settlement import Row, row_of
 from app.outbox.store import Claimed, Due, Settlement, Wanted
 from app.outbox.store_postgresql import claimed
@@ -78,12 +78,15 @@ class SqliteBackend:
     async def claim_lone(
         self, now: datetime | None, again: bool | None, busy: Sequence[str]
     ) -> Claimed:
-        """The suspect that has been due longest."""
+        """The suspect that has been due longest; one that is parked is told."""
         token, before = uuid4(), time.monotonic()
         values = self._claim_values(token, now) | {"again": again, "busy": _json(list(busy))}
-        async with self._database.writer.begin() as connection:
-            found = await connection.execute(sql.CLAIM_LONE, values)
-            return await self._taken(connection, list(found.scalars()), token, before, now)
+        async with self._database.transaction() as session:
+            connection = await session.connection()
+            ids = list((await connection.execute(sql.CLAIM_LONE, values)).scalars())
+            found = await self._taken(connection, ids, token, before, now)
+            await tell_parked(session, crashed_events(found.reclaimed))
+        return found
 
     async def set_alone(self, claim: Claim, alone: bool) -> bool:
         """One statement."""
@@ -158,10 +161,8 @@ async def _settle(
     connection: AsyncConnection, rows: dict[UUID, Row], now: datetime | None
 ) -> set[UUID]:
     changes = _json([(row.id.hex, row.token.hex, *row[2:6]) for row in rows.values()])
-    done = await connection.execute(sql.SETTLE, {"rows": changes, "now": _now(now)})
-    written = _ids(done)
-    lines = [_line(rows[i], now) for i in written if rows[i].outcome is not None]
-    if lines:
+    written = _ids(await connection.execute(sql.SETTLE, {"rows": changes, "now": _now(now)}))
+    if lines := [_line(rows[i], now) for i in written if rows[i].outcome is not None]:
         await connection.execute(sql.LOG, lines)
     return written
 
@@ -179,16 +180,15 @@ def _ids(result: CursorResult[Any]) -> set[UUID]:
 
 
 def _picked(destination: str, policy: str, row: RowMapping) -> Picked:
-    message_id = None if row["id"] is None else UUID(row["id"])
-    key, probes = row["ordering_key"], row["probes"]
-    return Picked(destination, policy, key, probes, message_id, bool(row["passed"]))
+    picked = None if row["id"] is None else UUID(row["id"])
+    key, probes, passed = row["ordering_key"], row["probes"], bool(row["passed"])
+    return Picked(destination, policy, key, probes, picked, passed)
 
 
 def _typed(row: RowMapping) -> dict[str, Any]:
     values: dict[str, Any] = dict(row)
     values["id"], values["event_id"] = UUID(values["id"]), UUID(values["event_id"])
-    values["available_at"] = datetime.fromisoformat(values["available_at"])
-    return values
+    return values | {"available_at": datetime.fromisoformat(values["available_at"])}
 
 
 def _line(row: Row, now: datetime | None) -> dict[str, object]:

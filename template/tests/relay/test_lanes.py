@@ -65,7 +65,7 @@ async def test_a_destination_that_gave_less_is_not_asked_until_it_is_woken():
     lanes.wake(["a"])
     plan = lanes.plan(1.0)
     assert plan.wanted == [Wanted("a", 5)]
-    lost = Claimed([], [Reclaimed(uuid4(), "a", 1, False)] * 5, {})
+    lost = Claimed([], [Reclaimed(uuid4(), "a", 1, False, uuid4(), "a.b", "")] * 5, {})
     lanes.add(plan, lost, 1.0)
     assert lanes.hungry
 

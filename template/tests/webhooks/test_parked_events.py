@@ -1,5 +1,6 @@
 """`message.parked`: with the parking, for those who asked, never about itself."""
 
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -7,7 +8,7 @@ from msgspec import structs
 from sqlalchemy import select
 
 from app.outbox.message import Deferred, ErrorKind, Failed, ParkedReason, Result, Status
-from app.outbox.policy import GiveBack, Park
+from app.outbox.policy import LONE_LOSSES, GiveBack, Park
 from app.outbox.store import Settlement, Store, Wanted
 from app.outbox.tables import events
 from app.webhooks.endpoints import disable_endpoint
@@ -113,3 +114,22 @@ async def test_what_is_not_parked_is_not_told(database, settings, receiver, stal
     assert written == (set() if stale else {claim.message_id for claim in claims})
     told = (await types_told(database)).count("message.parked")
     assert told == (0 if stale else 2)
+
+
+async def test_a_message_that_crashed_its_relays_is_told(database, settings, receiver):
+    """It is parked by a claim, not by a settle; told with that claim."""
+    made = await endpoint_at(database, settings, receiver.url, ["order.*", "message.parked"])
+    await announce(database)
+    store, now = Store(database), datetime.now(UTC) + timedelta(seconds=1)
+    await store.claim([Wanted(f"webhook:{made.id}", 1)], now)
+    await store.claim([Wanted(f"webhook:{made.id}", 1)], now := now + timedelta(minutes=10))
+    for _ in range(LONE_LOSSES):
+        assert "message.parked" not in await types_told(database)
+        (alone,) = (await store.claim_lone(now)).claims
+        await store.set_alone(alone, alone=True)
+        await store.claim_lone(now := now + timedelta(minutes=10))
+        now += timedelta(minutes=10)
+    await store.close()
+    assert await types_told(database) == ["order.paid", "message.parked"]
+    (told,) = [m for m in await messages_of(database) if m.type == "message.parked"]
+    assert told.body["data"]["reason"] == "crashed"
