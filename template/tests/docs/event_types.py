@@ -1,4 +1,4 @@
-"""docs/events.md, made from the event types that the features register."""
+"""docs/events.md, made from the event types that the application and its features register."""
 
 from typing import Any
 
@@ -6,16 +6,22 @@ import msgspec
 
 from app import features
 from app.outbox.catalogue import EventType
+from app.webhooks.operator_events import EVENT_TYPES
 
 _HEAD = """\
 # Event types
 
-<!-- Made by `make docs` from the features' event types. Don't edit: a test compares. -->
+<!-- Made by `make docs` from the registered event types. Don't edit: a test compares. -->
 
 What receivers may build on. Fields are added, never changed or removed; what a receiver could not
 read any more is another type with another name. `GET /api/event-types` has the JSON Schemas.
 """
-_NONE = "\nNo event type is registered yet. The README says how one is added.\n"
+_OWN = """
+## Events about the application itself
+
+They tell whoever operates it. Only a pattern that names them gets them, such as `endpoint.*`, never
+`*`.
+"""
 
 
 def sections() -> dict[str, str]:
@@ -24,17 +30,21 @@ def sections() -> dict[str, str]:
     return {name: "".join(map(_section, types)) for name, types in loaded.items() if types}
 
 
+def own() -> str:
+    """The text about the event types that every project has."""
+    return _OWN + "".join(map(_section, EVENT_TYPES))
+
+
 def page() -> str:
     """The whole page."""
-    return _HEAD + ("".join(sections().values()) or _NONE)
+    return "".join([_HEAD, *sections().values(), own()])
 
 
 def template() -> str:
     """The page from which each project gets the sections of the features that it has."""
     found = sections()
     blocks = [f"{{%- if {name} %}}\n{text}{{%- endif %}}" for name, text in found.items()]
-    none = f"{{%- if not ({' or '.join(found)}) %}}\n{_NONE}{{%- endif %}}"
-    return "\n".join([_HEAD.rstrip("\n"), *blocks, none, ""])
+    return "\n".join([_HEAD.rstrip("\n"), *blocks, own()])
 
 
 def _section(event_type: EventType[Any]) -> str:
