@@ -53,7 +53,7 @@ class Relay:
     ) -> None:
         self._database, self._settings = database, settings
         self._store = Store(database)
-        courier = Courier(deliverers, metrics, random or Random())  # noqa: S311 - only jitter
+        courier, gate = Courier(deliverers, metrics, random or Random()), Gate()  # noqa: S311
         self._lanes = Lanes(
             settings.relay_concurrency, settings.endpoint_concurrency, settings.claim_batch,
             courier.room,
@@ -62,7 +62,6 @@ class Relay:
         self._settler = Settler(
             self._store, self._leases, metrics, settings.claim_batch, self._due_in
         )
-        gate = Gate()
         self._sending = Sending(
             self._store, self._lanes, self._leases, self._settler, courier, gate
         )
