@@ -58,7 +58,7 @@ class Settings:
     )
     relay_metrics_host: str = _setting("127.0.0.1", "the address of that port; it asks for no key")
     breaker_open_seconds: float = _setting(
-        30.0, "an endpoint that fails gets one probe in this time, see operations.md"
+        30.0, "an endpoint that fails gets one probe in this time, see endpoints.md"
     )
     disable_after_hours: float = _setting(
         120.0, "an endpoint is disabled after so long with nothing but failures"
