@@ -10,6 +10,10 @@ from app.webhooks.schemes import Signature
 _TYPES_HELP = "Which events: order.paid, 'order.*', '*'; repeatable."
 Types = Annotated[list[str], typer.Option(metavar="PATTERN", help=_TYPES_HELP)]
 NewTypes = Annotated[list[str] | None, typer.Option("--types", metavar="PATTERN", help=_TYPES_HELP)]
+Description = Annotated[str, typer.Option(metavar="TEXT", help="Whose it is.")]
+NewDescription = Annotated[
+    str | None, typer.Option("--description", metavar="TEXT", help="Whose it is.")
+]
 Url = Annotated[str | None, typer.Option(metavar="URL", help="Where the webhooks go.")]
 TimeoutSeconds = Annotated[
     float | None,

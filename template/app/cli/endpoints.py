@@ -6,9 +6,11 @@ import typer
 
 from app.cli.endpoint_options import (
     Auth,
+    Description,
     GapSeconds,
     Headers,
     MaxInFlight,
+    NewDescription,
     NewTypes,
     OrderPolicy,
     RatePerSecond,
@@ -21,6 +23,7 @@ from app.cli.endpoint_options import (
 from app.cli.options import EndpointId, Json, OwnTenant, Tenant, Yes
 from app.cli.runtime import wait_for
 from app.outbox.ordering import Ordering
+from app.webhooks.schemes import Signature
 
 commands = typer.Typer(help="Webhook endpoints.", no_args_is_help=True)
 
@@ -28,60 +31,35 @@ commands = typer.Typer(help="Webhook endpoints.", no_args_is_help=True)
 @commands.command()
 def add(
     url: Annotated[str, typer.Argument(metavar="URL", help="Where the webhooks go.")],
-    types: Types,
-    tenant: OwnTenant = "",
-    description: Annotated[str, typer.Option(metavar="TEXT", help="Whose it is.")] = "",
-    timeout_seconds: TimeoutSeconds = None,
-    retry: Retry = None,
-    ordering: OrderPolicy = None,
-    gap_seconds: GapSeconds = None,
-    rate_per_second: RatePerSecond = None,
-    max_in_flight: MaxInFlight = None,
-    signature: SignatureKind = None,
-    header: Headers = None,
-    auth: Auth = None,
-    as_json: Json = False,
-) -> None:
+    types: Types, tenant: OwnTenant = "", description: Description = "",
+    timeout_seconds: TimeoutSeconds = None, retry: Retry = None, ordering: OrderPolicy = None,
+    gap_seconds: GapSeconds = None, rate_per_second: RatePerSecond = None,
+    max_in_flight: MaxInFlight = None, signature: SignatureKind = None, header: Headers = None,
+    auth: Auth = None, as_json: Json = False,
+) -> None:  # fmt: skip
     """Add an endpoint; its secret is shown now and never again."""
     from app.cli.credentials_text import auth_from, headers_from
     from app.cli.endpoint_work import create
     from app.cli.retry_text import policy_from
     from app.webhooks.endpoint import EndpointCreate
-    from app.webhooks.schemes import Signature
 
     wanted = EndpointCreate(
-        url=url,
-        types=_patterns(types),
-        description=description,
-        timeout_seconds=timeout_seconds,
-        retry=None if retry is None else policy_from(retry),
-        ordering=ordering or Ordering.NONE,
-        gap_seconds=gap_seconds,
-        rate_per_second=rate_per_second,
-        max_in_flight=max_in_flight,
-        signature=signature or Signature.V1,
-        headers=headers_from(header),
-        auth=auth_from(auth),
-    )
+        url=url, types=_patterns(types), description=description, timeout_seconds=timeout_seconds,
+        retry=None if retry is None else policy_from(retry), ordering=ordering or Ordering.NONE,
+        gap_seconds=gap_seconds, rate_per_second=rate_per_second, max_in_flight=max_in_flight,
+        signature=signature or Signature.V1, headers=headers_from(header), auth=auth_from(auth),
+    )  # fmt: skip
     wait_for(create(wanted, tenant, as_json=as_json))
 
 
 @commands.command()
 def update(
-    endpoint_id: EndpointId,
-    url: Url = None,
-    types: NewTypes = None,
-    description: Annotated[str | None, typer.Option(metavar="TEXT", help="Whose it is.")] = None,
-    timeout_seconds: TimeoutSeconds = None,
-    retry: Retry = None,
-    ordering: OrderPolicy = None,
-    gap_seconds: GapSeconds = None,
-    rate_per_second: RatePerSecond = None,
-    max_in_flight: MaxInFlight = None,
-    header: Headers = None,
-    auth: Auth = None,
-    as_json: Json = False,
-) -> None:
+    endpoint_id: EndpointId, url: Url = None, types: NewTypes = None,
+    description: NewDescription = None, timeout_seconds: TimeoutSeconds = None,
+    retry: Retry = None, ordering: OrderPolicy = None, gap_seconds: GapSeconds = None,
+    rate_per_second: RatePerSecond = None, max_in_flight: MaxInFlight = None,
+    header: Headers = None, auth: Auth = None, as_json: Json = False,
+) -> None:  # fmt: skip
     """Change an endpoint; what is left out stays, 0 takes a number back."""
     from msgspec import UNSET
 
@@ -91,18 +69,14 @@ def update(
     from app.webhooks.endpoint import EndpointUpdate
 
     wanted = EndpointUpdate(
-        url=UNSET if url is None else url,
-        types=UNSET if types is None else _patterns(types),
+        url=UNSET if url is None else url, types=UNSET if types is None else _patterns(types),
         description=UNSET if description is None else description,
-        timeout_seconds=changed_number(timeout_seconds),
-        retry=changed_policy(retry),
-        ordering=UNSET if ordering is None else ordering,
-        gap_seconds=changed_number(gap_seconds),
+        timeout_seconds=changed_number(timeout_seconds), retry=changed_policy(retry),
+        ordering=UNSET if ordering is None else ordering, gap_seconds=changed_number(gap_seconds),
         rate_per_second=changed_number(rate_per_second),
         max_in_flight=changed_number(max_in_flight),
-        headers=changed_headers(header),
-        auth=changed_auth(auth),
-    )
+        headers=changed_headers(header), auth=changed_auth(auth),
+    )  # fmt: skip
     wait_for(change(endpoint_id, wanted, as_json=as_json))
 
 

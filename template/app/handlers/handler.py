@@ -133,15 +133,7 @@ def handler(
     """
 
     def decorate(function: Function[Any]) -> Handler[Any]:
-        if not NAME.fullmatch(name):
-            raise ConfigError(
-                f"handler {name!r}: a name is at most 64 small letters, digits, _ and -"
-            )
-        if not inspect.iscoroutinefunction(function):
-            raise ConfigError(
-                f"handler {name}: {function!r} is not an async function",
-                hint="write async def; put what blocks into asyncio.to_thread",
-            )
+        _check(name, function)
         data: Any = on.data if isinstance(on, EventType) else Any
         return Handler(
             name=name,
@@ -153,3 +145,13 @@ def handler(
         )
 
     return decorate
+
+
+def _check(name: str, function: Function[Any]) -> None:
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"handler {name!r}: a name is at most 64 small letters, digits, _ and -")
+    if not inspect.iscoroutinefunction(function):
+        raise ConfigError(
+            f"handler {name}: {function!r} is not an async function",
+            hint="write async def; put what blocks into asyncio.to_thread",
+        )

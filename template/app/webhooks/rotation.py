@@ -36,10 +36,7 @@ async def rotate_secret(
     signature: Signature | None = None,
 ) -> Rotated:
     """A new secret; requests carry both signatures until the overlap ends."""
-    if not 0 <= overlap_seconds <= MAX_OVERLAP_SECONDS:
-        raise BadRequest(
-            f"overlap_seconds: {overlap_seconds:g}; 0 to {MAX_OVERLAP_SECONDS:g} is allowed"
-        )
+    _check_overlap(overlap_seconds)
     row = await living(session, endpoint_id, tenant)
     mine = s.endpoint_id == endpoint_id
     await session.execute(delete(endpoint_secrets).where(mine, s.expires_at <= db_now()))
@@ -57,6 +54,11 @@ async def rotate_secret(
     secret = await add_key(session, cipher, endpoint_id, signature)
     await change(session, endpoint_id, signature=signature.value)
     return Rotated(secret, ended.scalar_one())
+
+
+def _check_overlap(seconds: float) -> None:
+    if not 0 <= seconds <= MAX_OVERLAP_SECONDS:
+        raise BadRequest(f"overlap_seconds: {seconds:g}; 0 to {MAX_OVERLAP_SECONDS:g} is allowed")
 
 
 async def add_key(

@@ -18,7 +18,10 @@ from app.ids import uuid7
 from app.outbox.tables import outbox_messages
 from tests.support.site import Site, until
 
-PUBLIC = {"/docs", "/docs/{name}", "/health/live", "/health/ready"}
+PUBLIC = {
+    "/docs", "/docs/{name}", "/health/live", "/health/ready",
+    "/.well-known/webhook-keys/{endpoint_id}",
+}  # fmt: skip
 SCHEMA = {"/schema", "/schema/openapi.json", "/schema/{path}"}
 OTHER_GUARD = "/admin/"
 
