@@ -70,9 +70,9 @@ class Proxy:
                 await may.wait()
                 writer.write(data)
                 await writer.drain()
+            await may.wait()  # while it is silent, an end is not seen either
         except OSError:
             pass
         finally:
-            await may.wait()
             writer.transport.abort()
             self._writers.discard(writer)
