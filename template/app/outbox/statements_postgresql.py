@@ -79,6 +79,7 @@ _PICK = pick(
     after="w.after",
     policy="w.policy",
     past_gap=f"{{since}} + make_interval(secs => w.gap_seconds) <= {_NOW_4}",
+    latest="greatest",
     now=_NOW_4,
 )
 PICK_ORDERED = f"""SELECT w.destination, w.policy, p.*

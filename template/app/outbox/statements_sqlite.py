@@ -61,6 +61,7 @@ _PICK = pick(
     after=":after",
     policy=":policy",
     past_gap=f"strftime({FORMAT}, {{since}}, :gap || ' seconds') <= {NOW}",
+    latest="max",
     now=NOW,
 )
 PICK_ORDERED = text(f"{_PICK} LIMIT :slots")

@@ -325,7 +325,7 @@ async def test_a_look_goes_on_where_the_last_one_ended(
     await given(database, Ordering.STRICT, keys * 3)
     seen = []
     for second in range(1, 31):
-        claims = [c for c in (await claimed(store, second, slots=1)).values()]
+        claims = list((await claimed(store, second, slots=1)).values())
         for claim in claims:
             rows = await message_rows(database)
             seen += [r["ordering_key"] for r in rows if r["id"] == claim.message_id]
