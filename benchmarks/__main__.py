@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import new, prune, upgrade
+from benchmarks import new, prune, relay, upgrade
 from benchmarks.measure import Figure, Kind
 from scaffolder import __version__
 
@@ -18,6 +18,14 @@ BENCHMARKS: dict[str, Callable[[int], list[Figure]]] = {
     "app-import": new.app_import,
     "upgrade": upgrade.upgrade,
     "prune": prune.prune,
+    "relay-drain": relay.drain,
+    "http-drain": relay.http,
+    "latency": relay.latency,
+    "enqueue": relay.enqueue,
+    "history": relay.history,
+    "fairness": relay.fairness,
+    "memory": relay.memory,
+    "sqlite": relay.sqlite,
 }
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -26,7 +34,7 @@ def table(figures: Sequence[Figure]) -> str:
     """Return the figures as lines of equal columns."""
     rows = [("benchmark", "subject", "s", "reference", "s", "value", "limit", "")]
     for figure in figures:
-        unit = "x" if figure.kind is Kind.RATIO else "s"
+        unit = "x" if figure.kind is Kind.RATIO else figure.unit
         rows.append(
             (
                 figure.name,

@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Medians in seconds of a subject and its reference, and the limit for their comparison."""
+    """Medians of a subject and its reference in `unit`, and the limit for their comparison."""
 
     name: str
     subject: str
@@ -28,6 +28,7 @@ class Figure:
     kind: Kind
     limit: float
     rounds: int
+    unit: str = "s"
 
     @property
     def value(self) -> float:
