@@ -33,8 +33,12 @@ class Window:
         if elapsed >= WINDOW_SECONDS / 2:
             self._last = self._now if elapsed < WINDOW_SECONDS else [0, 0, 0]
             self._now, self._since = [0, 0, 0], now
-        for index, counts in enumerate((True, failed, slow)):
-            self._now[index] += counts
+        counts = self._now
+        counts[0] += 1
+        if failed:
+            counts[1] += 1
+        if slow:
+            counts[2] += 1
 
     @property
     def is_bad(self) -> bool:

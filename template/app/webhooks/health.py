@@ -15,10 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.config import Settings
 from app.db.engine import Database
-from app.outbox.message import Claim, Deferred, Delivered, Failed, Outcome
+from app.outbox.message import Claim, Deferred, Delivered, Failed
 from app.outbox.subscriptions import is_operator_type
 from app.webhooks import state
-from app.webhooks.answers import Answer
+from app.webhooks.answers import Answer, News
 from app.webhooks.metrics import WebhookMetrics
 from app.webhooks.ready import Ready
 from app.webhooks.traffic import Traffic, breaker_open
@@ -28,7 +28,7 @@ OWN_SECONDS = 10.0  # beyond the longest request
 FAILING_SECONDS, FAILING_CALLS = 60.0, 3  # nothing but failures for so long, and so many
 
 
-class Pass(Struct, frozen=True):
+class Pass(Struct, frozen=True, gc=False):
     """Leave to make one request."""
 
     started: float
@@ -52,6 +52,8 @@ class EndpointHealth:
         if held_back is not None:
             return self._deferred(*held_back)
         traffic.in_flight += 1
+        if traffic.shared.open_until is None and not ready.limits.any:
+            return Pass(time.monotonic(), False)
         try:
             leave = await self._leave(ready, traffic)
         except BaseException:
@@ -104,7 +106,7 @@ class EndpointHealth:
         return outcome
 
     async def learn(
-        self, claim: Claim, ready: Ready, traffic: Traffic, leave: Pass, outcome: Outcome
+        self, claim: Claim, ready: Ready, traffic: Traffic, leave: Pass, outcome: Delivered | Failed
     ) -> None:
         """What the answer says about the endpoint."""
         now = time.monotonic()
@@ -113,56 +115,58 @@ class EndpointHealth:
         if answer.slow_down:
             limit = ready.limits.rate_per_second
             self._metrics.slowdowns.inc(traffic.pace.slow_down(now, leave.started, limit))
-        told = not is_operator_type(claim.type)
-        match outcome:
-            case Delivered():
-                traffic.pace.speed_up(leave.started)
-                await self._good(ready, traffic, leave, told=told)
-            case Failed():
-                await self._bad(ready, traffic, now, told=told)
-            case Deferred():
-                pass
+        if isinstance(outcome, Delivered):
+            traffic.pace.speed_up(leave.started)
+            traffic.failing_at, traffic.failures = None, 0
+            if not leave.probe and traffic.shared.failing_at is None:
+                return  # as nearly always
+        told, news = not is_operator_type(claim.type), set[News]()
+        if leave.probe and not answer.failed:
+            news.add(News.CLOSES)
+        if isinstance(outcome, Failed):
+            news |= self._bad(traffic, now, told=told)
+        elif told and traffic.shared.failing_at is not None:
+            news.add(News.RECOVERS)
+        if news:
+            await self._spread(ready, traffic, now, news)
 
-    async def _good(self, ready: Ready, traffic: Traffic, leave: Pass, *, told: bool) -> None:
-        traffic.failing_at, traffic.failures = None, 0
-        recovered = told and traffic.shared.failing_at is not None
-        if not (leave.probe or recovered):
-            return
-        if leave.probe:
-            traffic.window.clear(time.monotonic())
+    def _bad(self, traffic: Traffic, now: float, *, told: bool) -> set[News]:
+        news, since = set[News](), traffic.shared.failing_at
+        if traffic.shared.open_until is None and traffic.window.is_bad:
+            news.add(News.OPENS)
+        if told and self._is_failing(traffic, now, opens=News.OPENS in news):
+            news.add(News.FAILS)
+        if told and since is not None and now - since >= self._disable_hours * 3600:
+            news.add(News.DISABLES)
+        return news
+
+    async def _spread(self, ready: Ready, traffic: Traffic, now: float, news: set[News]) -> None:
+        """Here first, so that nothing else is sent meanwhile; then to all relays."""
+        seconds = now - (traffic.failing_at or now)
+        if News.CLOSES in news:
+            traffic.window.clear(now)
             _changed(traffic, open_until=None)
-        if recovered:
-            _changed(traffic, failing_at=None)
-
-        async def write(session: AsyncSession) -> None:
-            if leave.probe:
-                await state.close_breaker(session, ready.endpoint_id)
-            if recovered:
-                await state.note_recovered(session, ready.endpoint_id)
-
-        await self._write(write)
-
-    async def _bad(self, ready: Ready, traffic: Traffic, now: float, *, told: bool) -> None:
-        opens = traffic.shared.open_until is None and traffic.window.is_bad
-        fails = told and self._is_failing(traffic, now, opens=opens)
-        hours, since = self._disable_hours, traffic.shared.failing_at
-        disables = told and since is not None and now - since >= hours * 3600
-        if not (opens or fails or disables):
-            return
-        if opens:
+        if News.OPENS in news:
             self._metrics.opened.inc()
             _changed(traffic, open_until=now + self._open_seconds)
-        seconds = now - (traffic.failing_at or now)
-        if fails:
-            _changed(traffic, failing_at=now - seconds)
+        if news & {News.FAILS, News.RECOVERS}:
+            failing_at = traffic.failing_at if News.FAILS in news else None
+            _changed(traffic, failing_at=failing_at)
 
         async def write(session: AsyncSession) -> None:
-            if opens:
-                await state.open_breaker(session, ready.endpoint_id, self._open_seconds)
-            if fails:
-                await state.note_failing(session, ready.endpoint_id, seconds)
-            if disables:
-                await state.disable_failing(session, ready.endpoint_id, hours)
+            for one in sorted(news):
+                match one:
+                    case News.CLOSES:
+                        await state.close_breaker(session, ready.endpoint_id)
+                    case News.OPENS:
+                        await state.open_breaker(session, ready.endpoint_id, self._open_seconds)
+                    case News.RECOVERS:
+                        await state.note_recovered(session, ready.endpoint_id)
+                    case News.FAILS:
+                        await state.note_failing(session, ready.endpoint_id, seconds)
+                    case News.DISABLES:
+                        hours = self._disable_hours
+                        await state.disable_failing(session, ready.endpoint_id, hours)
 
         await self._write(write)
 

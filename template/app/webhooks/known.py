@@ -171,8 +171,8 @@ class KnownEndpoints:
             traffic = known.traffic if known is not None else Traffic()
             if known is not None and state is not known.state:
                 traffic.start_anew()
-            if mine and traffic.changed_at < read_at:
-                traffic.shared = shared_of(mine, read_at)
+            if mine:
+                traffic.read(shared_of(mine, read_at), read_at)
             self._entries[name] = _Entry(state, read_at, used_at, traffic)
 
     def _state(self, rows: Rows, known: Ready | Deferred | None) -> Ready | Deferred:

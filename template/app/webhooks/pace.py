@@ -41,8 +41,8 @@ class Pace:
 
     def start(self, now: float, limit: float | None) -> float:
         """Start one: 0 if it may, else how long to wait."""
-        rate = self.rate(limit)
-        if rate is not None:
+        if limit is not None or self.slowed is not None:
+            rate = self.rate(limit) or SLOWEST
             self._fill(now, rate)
             if self._tokens < ONE:
                 return max(LEAST_PAUSE_SECONDS, (1.0 - self._tokens) / rate)
@@ -71,5 +71,5 @@ class Pace:
 
     def speed_up(self, started: float) -> None:
         """A good answer to a request that began after the last slow-down."""
-        if started >= self._slowed_at:
+        if self.slowed is not None and started >= self._slowed_at:
             self.slowed = None

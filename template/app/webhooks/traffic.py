@@ -60,6 +60,14 @@ class Traffic:
         self.pace, self.window = Pace(), Window()
         self.failing_at, self.failures = None, 0
 
+    def read(self, shared: Shared, read_at: float) -> None:
+        """The state as of the database; what this process has written since then stays."""
+        if self.changed_at >= read_at:
+            return
+        if self.shared.failing_at is not None and shared.failing_at is None:
+            self.failing_at, self.failures = None, 0  # another relay had a good answer
+        self.shared = shared
+
     def room(self, me: UUID, limits: Limits, now: float) -> Room:
         """What the relay may claim for it."""
         shared = self.shared

@@ -4,8 +4,10 @@ Two deliverers stand for two relays; they share nothing but the database.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -20,6 +22,7 @@ from app.relay.relay import Relay
 from app.webhooks.breaker import LEAST_CALLS
 from app.webhooks.deliverer import WebhookDeliverer
 from app.webhooks.endpoints import enable_endpoint, get_endpoint
+from app.webhooks.pace import BURST_SECONDS
 from app.webhooks.tables import endpoints
 from tests.relay.conftest import eventually, running
 from tests.support.receiver import Answer, Fault
@@ -74,6 +77,19 @@ async def test_a_dead_endpoint_costs_at_most_one_probe_per_open_period(
     assert isinstance(await other.deliver(claim_for(made.id)), Delivered)
     assert (await row(database, made.id)).breaker_until is None
     assert isinstance(await deliverer.deliver(claim_for(made.id)), Delivered)
+
+
+async def test_a_probe_that_is_refused_shows_that_the_endpoint_lives(
+    database, settings, deliverer, receiver
+):
+    """A 4xx is about the message."""
+    made = await endpoint_at(database, settings, receiver.on("/hook", Answer(500)))
+    await opened(deliverer, made)
+    await move_breaker(database, made.id, -1)
+    receiver.on("/hook", Answer(404))
+    for _ in range(2):
+        assert isinstance(await deliverer.deliver(claim_for(made.id)), Failed)
+    assert (await row(database, made.id)).breaker_until is None
 
 
 async def test_a_deferral_costs_no_attempt_and_the_reason_is_visible(
@@ -202,3 +218,24 @@ async def test_an_endpoint_that_a_person_enables_starts_anew(
 
 def _metrics() -> RelayMetrics:
     return RelayMetrics(CollectorRegistry())
+
+
+async def test_two_relays_together_keep_the_limits_and_deliver_everything(
+    database, settings, deliverer, other, receiver
+):
+    """Never two at once, never faster than allowed; nothing waits for ever, no attempt is spent."""
+    url = receiver.on("/hook", Answer(200, delay_seconds=0.005))
+    made = await endpoint_at(database, settings, url, max_in_flight=1, rate_per_second=50.0)
+    for _ in range(20):
+        await announce(database)
+    started = time.monotonic()
+    one, two = (Relay(database, {"webhook": d}, settings, _metrics()) for d in (deliverer, other))
+    async with running(one), running(two):
+        await receiver.wait_for(20, timeout=60)
+        await eventually(lambda: one.counts.delivered + two.counts.delivered == 20)
+    assert time.monotonic() - started >= (20 - 50 * BURST_SECONDS) / 50
+    times = [request.at for request in receiver.requests]
+    assert all(later - earlier >= 0.005 for earlier, later in pairwise(times)), "one at a time"
+    assert {(m.status, m.attempts) for m in await messages_of(database)} == {("sent", 1)}
+    assert 0 in (one.counts.delivered, two.counts.delivered), "one relay alone sent"
+    assert (await row(database, made.id)).owner is not None

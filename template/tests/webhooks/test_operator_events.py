@@ -151,3 +151,21 @@ async def test_they_reach_only_patterns_that_name_them(database, settings):
         owed = (await session.execute(select(outbox_messages.c.destination))).scalars().all()
     assert sorted(owed) == sorted(f"webhook:{made[name].id}" for name in ("named", "both"))
     assert await told(database) == [("endpoint.disabled", "")]
+
+
+async def test_a_good_answer_to_another_relay_ends_the_failures_that_this_one_has_seen(
+    database, settings, deliverer, receiver
+):
+    """Else it would tell of failing since long before that answer."""
+    made = await endpoint_at(database, settings, receiver.on("/hook", Answer(404)))
+    claim = claim_for(made.id)
+    for _ in range(FAILING_CALLS):
+        await deliverer.deliver(claim)
+    traffic = deliverer._known.traffic(claim.destination)
+    traffic.failing_at = time.monotonic() - FAILING_SECONDS
+    await deliverer.deliver(claim)
+    async with database.transaction() as session:
+        await session.execute(update(endpoints).values(failing_since=None))
+    await deliverer.deliver(claim)
+    assert time.monotonic() - (traffic.failing_at or 0.0) < FAILING_SECONDS
+    assert await told(database) == [("endpoint.failing", "")]
