@@ -88,16 +88,17 @@ class EndpointHealth:
     async def _own(self, ready: Ready, traffic: Traffic) -> bool:
         longest = ready.target.total_seconds + 1.0
         async with traffic.lock:
-            mine = traffic.shared.owner == self.me
-            if mine and traffic.shared.owned_until >= time.monotonic() + longest:
+            now, mine = time.monotonic(), traffic.shared.owner == self.me
+            if mine and traffic.shared.owned_until >= now + longest:
                 return True
-            self._owns, until = True, time.monotonic() + longest
+            if not mine and traffic.shared.owned_until > now:
+                return False  # another relay's
+            self._owns, until = True, now + longest
             seconds = longest + OWN_SECONDS
             won = await self._write(lambda s: state.own(s, ready.endpoint_id, self.me, seconds))
             if won:
                 _changed(traffic, owner=self.me, owned_until=until + OWN_SECONDS)
-            elif mine or traffic.shared.owned_until <= time.monotonic():
-                # Another relay has it; how long is read within a second.
+            else:  # another relay was faster; until when is read within a second
                 _changed(traffic, owner=None, owned_until=time.monotonic() + 1.0)
             return bool(won)
 

@@ -36,7 +36,7 @@ class Pace:
         if rate is None:
             return None, 0.0
         self._fill(now, rate)
-        missing = (1.0 - self._tokens) / rate
+        missing = (max(1.0, rate * BURST_SECONDS / 2) - self._tokens) / rate  # some at once
         return int(self._tokens + 1.0 - ONE), max(LEAST_PAUSE_SECONDS, missing)
 
     def start(self, now: float, limit: float | None) -> float:
