@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from app.outbox.ordering import Ordering
+from app.outbox.message import Ordering
 from app.webhooks.schemes import Signature
 
 _TYPES_HELP = "Which events: order.paid, 'order.*', '*'; repeatable."

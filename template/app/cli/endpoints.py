@@ -22,7 +22,7 @@ from app.cli.endpoint_options import (
 )
 from app.cli.options import EndpointId, Json, OwnTenant, Tenant, Yes
 from app.cli.runtime import wait_for
-from app.outbox.ordering import Ordering
+from app.outbox.message import Ordering
 from app.webhooks.schemes import Signature
 
 commands = typer.Typer(help="Webhook endpoints.", no_args_is_help=True)

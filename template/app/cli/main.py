@@ -8,8 +8,10 @@ from app.cli import (
     db,
     dev,
     endpoints,
+    handlers,
     init,
     keys,
+    listen,
     messages,
     parked,
     prune,
@@ -37,6 +39,8 @@ commands.command(hidden=True)(serve.serve_for_development)
 commands.command()(relay.relay)
 commands.add_typer(db.commands, name="db")
 commands.add_typer(endpoints.commands, name="endpoints")
+commands.command()(listen.listen)
+commands.command()(handlers.handlers)
 commands.add_typer(keys.commands, name="keys")
 commands.add_typer(messages.commands, name="messages")
 commands.command()(parked.parked)

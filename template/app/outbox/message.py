@@ -54,6 +54,15 @@ class ErrorKind(StrEnum):
     INTERNAL = "internal"
 
 
+class Ordering(StrEnum):
+    """What a message with an ordering key does when the one before it can't be delivered."""
+
+    NONE = "none"
+    STRICT = "strict"
+    YIELD = "yield"
+    SKIP = "skip"
+
+
 class Claim(Struct, frozen=True, gc=False):
     """One message, taken under a lease; also the proof that it was taken (`token`)."""
 

@@ -13,13 +13,13 @@ change, while no publisher of that destination is between its count and its COMM
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 from msgspec import Struct
 from sqlalchemy import delete, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db.engine import DESTINATIONS
+from app.outbox.message import Ordering
 from app.outbox.statements_sequences import LOCK_ALONE
 from app.outbox.tables import DUE, ORDERED, PARKED, SUSPECT, ordering_keys, orderings
 
@@ -31,15 +31,6 @@ _MOVE = """UPDATE outbox_messages SET ordering_key = {key} WHERE id IN (
 _FIND = "SELECT id FROM outbox_messages WHERE destination = :destination AND {lane}"
 _KEY = "(SELECT e.ordering_key FROM events e WHERE e.id = outbox_messages.event_id)"
 _ALL = " UNION ALL ".join(_FIND.format(lane=lane) for lane in (DUE, SUSPECT, PARKED))
-
-
-class Ordering(StrEnum):
-    """What a message with an ordering key does when the one before it can't be delivered."""
-
-    NONE = "none"
-    STRICT = "strict"
-    YIELD = "yield"
-    SKIP = "skip"
 
 
 class Order(Struct, frozen=True):

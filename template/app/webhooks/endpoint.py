@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
-from app.outbox.ordering import Ordering
+from app.outbox.message import Ordering
 from app.outbox.policy import RetryPolicy
 from app.webhooks.credentials import Auth, AuthShown
 from app.webhooks.schemes import Signature

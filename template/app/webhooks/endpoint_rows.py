@@ -14,8 +14,8 @@ from app.db.dialect import db_now
 from app.errors import Conflict, NotFound
 from app.outbox.endpoint_states import breaker_words
 from app.outbox.event import check_text
-from app.outbox.message import webhook_destination
-from app.outbox.ordering import Order, Ordering, order_of
+from app.outbox.message import Ordering, webhook_destination
+from app.outbox.ordering import Order, order_of
 from app.outbox.subscriptions import patterns_of
 from app.program import program
 from app.webhooks.credentials import AuthShown, masked

@@ -7,7 +7,8 @@ from msgspec import UNSET, UnsetType
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import BadRequest
-from app.outbox.ordering import GAP_SECONDS, Order, Ordering, order_of, set_order
+from app.outbox.message import Ordering
+from app.outbox.ordering import GAP_SECONDS, Order, order_of, set_order
 
 LONGEST_GAP_SECONDS = 7 * 86_400.0
 

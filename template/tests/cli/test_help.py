@@ -19,7 +19,7 @@ loaded = sorted(heavy & set(sys.modules))
 sys.exit(f"loaded: {loaded}" if loaded else 0)
 """
 NAMES = """
-init check dev serve relay parked retry dismiss replay prune
+init check dev serve relay parked retry dismiss replay prune listen handlers
 db.upgrade db.downgrade db.revision db.check
 endpoints.add endpoints.list endpoints.show endpoints.test endpoints.rotate endpoints.disable
 endpoints.enable endpoints.delete endpoints.update

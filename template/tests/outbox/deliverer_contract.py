@@ -66,7 +66,8 @@ class DelivererContract:
         """
         kind = taken.destination.partition(":")[0]
         for name in ("00000000-0000-0000-0000-000000000000", "nonsense", ""):
-            claim = msgspec.structs.replace(taken, destination=f"{kind}:{name}", age_seconds=86_400.0)
+            destination, a_day = f"{kind}:{name}", 86_400.0
+            claim = msgspec.structs.replace(taken, destination=destination, age_seconds=a_day)
             outcome = await deliver(deliverer, claim)
             assert isinstance(outcome, Deferred | Failed), name
             assert outcome.park in (ParkedReason.ENDPOINT_DELETED, ParkedReason.UNDELIVERABLE), name

@@ -7,7 +7,8 @@ from app.db.engine import Database
 from app.outbox import statements_postgresql as postgresql
 from app.outbox import statements_sqlite as sqlite
 from app.outbox.driver import connect
-from app.outbox.ordering import Order, Ordering, set_order
+from app.outbox.message import Ordering
+from app.outbox.ordering import Order, set_order
 from tests.outbox.factories import A, given_destination, given_events
 from tests.outbox.test_plans import explain, on_postgresql, on_sqlite
 

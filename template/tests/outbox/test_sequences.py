@@ -7,7 +7,8 @@ from sqlalchemy import select, text
 
 from app.db.engine import Database
 from app.outbox.event import Event
-from app.outbox.ordering import Order, Ordering, set_order
+from app.outbox.message import Ordering
+from app.outbox.ordering import Order, set_order
 from app.outbox.publish import publish, publish_all
 from app.outbox.tables import events, ordering_keys, outbox_messages
 from tests.outbox.factories import A, B, given_destination, message_rows

@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 from app.config import Settings
 from app.db.engine import Database
 from app.outbox.event import Event
-from app.outbox.message import Claim, Delivered, ErrorKind, Failed, Outcome, ParkedReason
+from app.outbox.message import Claim, Delivered, ErrorKind, Failed, Ordering, Outcome, ParkedReason
 from app.outbox.messages import dismiss, retry, stats
-from app.outbox.ordering import Order, Ordering, set_order
+from app.outbox.ordering import Order, set_order
 from app.outbox.policy import Exponential
 from app.outbox.publish import publish_all
 from app.relay.metrics import RelayMetrics

@@ -90,7 +90,7 @@ def test_a_header_that_is_ours_or_none_is_refused(name: str):
 
 
 @pytest.mark.parametrize(
-    "value", ["", " k3y", "k3y ", "k3y\r\nx: y", "k3y\nb", "k3y\x00", "k3yé", "k3y\x7f", "k3y" * 700]
+    "value", ["", " k3y", "k3y ", "k3y\r\nx: y", "k3y\nb", "k3y\x00", "k3yé", "k3y\x7f", "k" * 2001]
 )
 def test_a_value_that_would_break_its_line_is_refused_and_not_repeated(value: str):
     """The error names the header, never the value."""
