@@ -45,10 +45,10 @@ async def test_window_1_the_api_dies_after_the_commit_and_before_its_answer(
     port = free_port()
     key = application.run("keys", "create", "--scope", "events:write").strip()
     headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": "checkout-1"}
-    body = {"type": "order.paid", "data": {"number": 1}}
+    body = {"type": "crash.posted", "data": {"number": 1}}
 
     async def posted(to: int) -> httpx.Response:
-        async with httpx.AsyncClient(trust_env=False, headers=headers) as client:
+        async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=60) as client:
             return await client.post(f"http://127.0.0.1:{to}/api/events", json=body)
 
     async def up() -> bool:
