@@ -5,6 +5,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db.dialect import db_now
+from app.outbox.lines import lines
 from app.outbox.tables import DUE, ORDERED, PARKED, SUSPECT, outbox_messages
 
 _COUNTS = text(
@@ -26,6 +27,7 @@ class Backlog(Struct, frozen=True):
     pending: int
     parked: int
     replays: int  # not finished
+    blocked_keys: int  # strict ordering keys that wait for a parked message
     oldest_due_seconds: float  # how long the message that is due longest has been due
 
 
@@ -33,5 +35,8 @@ async def backlog(session: AsyncSession) -> Backlog:
     """The present numbers; cheap however many rows were ever sent."""
     row = (await session.execute(_COUNTS)).one()
     now, *times = (await session.execute(select(db_now(), *_FIRST_DUE))).one()
+    in_order = await lines(session)
+    times.append(in_order.first_due)
     waits = [(now - first_due).total_seconds() for first_due in times if first_due is not None]
-    return Backlog(row.pending, row.parked, row.replays, max([0.0, *waits]))
+    oldest = max([0.0, *waits])
+    return Backlog(row.pending, row.parked, row.replays, in_order.blocked, oldest)

@@ -17,6 +17,7 @@ from sqlalchemy.sql.dml import Update
 from app.db.dialect import db_now
 from app.db.engine import DESTINATIONS
 from app.errors import BadRequest, Conflict
+from app.outbox.attempt_log import Attempt
 from app.outbox.endpoint_states import ENABLED, endpoint_states
 from app.outbox.erasure import refuse_erased
 from app.outbox.event import check_text
@@ -25,7 +26,6 @@ from app.outbox.tables import outbox_messages
 from app.outbox.views import (
     MESSAGE_COLUMNS,
     STATUS_IS,
-    Attempt,
     Message,
     MessageDetail,
     MessageFilter,

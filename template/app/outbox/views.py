@@ -15,11 +15,12 @@ from sqlalchemy import ColumnElement, Row, Select, and_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import NotFound
-from app.outbox.endpoint_states import waits_for
+from app.outbox.attempt_log import Attempt, attempt_log
 from app.outbox.event import check_text
+from app.outbox.lines import why_it_waits
 from app.outbox.message import ParkedReason, Status, endpoint_id_of, webhook_destination
 from app.outbox.subscriptions import check_pattern
-from app.outbox.tables import attempts, events, outbox_messages
+from app.outbox.tables import events, outbox_messages
 
 m, e = outbox_messages.c, events.c
 PAGE_LIMIT = 200
@@ -43,23 +44,11 @@ class Message(Struct, frozen=True, kw_only=True):
     sent_at: datetime | None
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
-    """One line of a message's log; `outcome` is delivered, failed or lost."""
-
-    number: int
-    started_at: datetime
-    duration_ms: float
-    outcome: str
-    status_code: int | None
-    error_kind: str | None
-    error: str | None
-    response_head: str | None
-    response_body: str | None
-
-
 class MessageDetail(Message, frozen=True, kw_only=True):
     """One message with everything known about it."""
 
+    ordering_key: str | None
+    sequence: int | None  # of that key and this destination
     waits_for: str | None  # why it is not sent though it is due
     attempt_log: list[Attempt]
     body: Any
@@ -166,16 +155,17 @@ async def get_message(
     session: AsyncSession, message_id: UUID, tenant: str | None = None
 ) -> MessageDetail:
     """One message with its attempts and body; raises `NotFound`."""
-    query = joined(*MESSAGE_COLUMNS, e.body).where(m.id == message_id)
+    query = joined(*MESSAGE_COLUMNS, e.body, e.ordering_key, m.sequence).where(m.id == message_id)
     row = (await session.execute(query)).one_or_none()
     if row is None or (tenant is not None and row.tenant != tenant):
         raise no_such_message(message_id)
-    log = select(attempts).where(attempts.c.message_id == message_id).order_by(attempts.c.number)
     return MessageDetail(
         **_fields(row),
-        waits_for=await waits_for(session, row.destination, row.status),
+        ordering_key=row.ordering_key,
+        sequence=row.sequence,
+        waits_for=await why_it_waits(session, message_id, row.destination, row.status),
         body=_decoded(row.body),
-        attempt_log=[_attempt(line) for line in await session.execute(log)],
+        attempt_log=await attempt_log(session, message_id),
     )
 
 
@@ -190,11 +180,3 @@ def _decoded(body: bytes) -> Any:
 def no_such_message(message_id: UUID) -> NotFound:
     """The one answer for a message that is not there and for one of another tenant."""
     return NotFound(f"there is no message {message_id}")
-
-
-def _attempt(row: Row[Any]) -> Attempt:
-    shown = {name: getattr(row, name) for name in Attempt.__struct_fields__}
-    for name in ("response_head", "response_body"):
-        if shown[name] is not None:
-            shown[name] = shown[name].decode(errors="replace")
-    return Attempt(**shown)

@@ -124,12 +124,9 @@ class Claiming:
         """Wake what is due, note what soon will be."""
         found, now = await self._store.due(), time.monotonic()
         self._lanes.tidy()
-        oldest = 0.0
         for due in found:
-            oldest = max(oldest, -due.in_seconds)
             if due.in_seconds <= self._poll_seconds:
                 self.due_in(due.destination, due.in_seconds, now)
-        self._metrics.oldest_due.set(oldest)
         self._metrics.in_flight.set(len(self._leases))
 
     def due_in(self, destination: str | None, seconds: float, now: float | None = None) -> None:

@@ -29,6 +29,7 @@ async def sample(database: Database, metrics: RelayMetrics) -> None:
     metrics.messages.labels("pending").set(counted.pending)
     metrics.messages.labels("parked").set(counted.parked)
     metrics.replays.set(counted.replays)
+    metrics.blocked_keys.set(counted.blocked_keys)
     metrics.oldest_due.set(counted.oldest_due_seconds)
 
 

@@ -31,6 +31,9 @@ class RelayMetrics:
         self.in_flight = gauge("relay_in_flight", "Claims held by this relay")
         self.messages = gauge("outbox_messages", "Messages in the database", "status")
         self.replays = gauge("outbox_replays_unfinished", "Replays that are not finished")
+        self.blocked_keys = gauge(
+            "outbox_blocked_keys", "Strict ordering keys whose messages wait for a parked one"
+        )
         self.oldest_due = gauge(
             "outbox_oldest_due_seconds", "How long the message that is due longest has been due"
         )

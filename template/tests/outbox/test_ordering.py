@@ -8,10 +8,20 @@ import pytest
 from sqlalchemy import update
 
 from app.db.engine import Database
+from app.outbox.backlog import backlog
 from app.outbox.event import Event
-from app.outbox.message import Claim, Deferred, Delivered, ErrorKind, Failed, ParkedReason, Result
-from app.outbox.messages import dismiss, retry
-from app.outbox.ordering import Order, Ordering, set_order
+from app.outbox.message import (
+    Claim,
+    Deferred,
+    Delivered,
+    ErrorKind,
+    Failed,
+    Ordering,
+    ParkedReason,
+    Result,
+)
+from app.outbox.messages import dismiss, get_message, retry
+from app.outbox.ordering import Order, set_order
 from app.outbox.policy import GiveBack, Park, RetryIn, Sent, Transition
 from app.outbox.publish import publish_all
 from app.outbox.store import Settlement, Store, Wanted
@@ -331,3 +341,57 @@ async def test_a_look_goes_on_where_the_last_one_ended(
             seen += [r["ordering_key"] for r in rows if r["id"] == claim.message_id]
             await settled(store, claim, Sent(), second)
     assert set(seen[:12]) == set(keys)
+
+
+async def test_a_waiting_message_says_which_one_it_waits_for(database: Database, store: Store):
+    """Its place and its key are shown with it."""
+    await given(database, Ordering.STRICT, "xx")
+    await park(store, (await claimed(store))[1])
+    first, second = await id_of(database, 1), await id_of(database, 2)
+
+    async def why(message_id: UUID) -> str | None:
+        async with database.read() as session:
+            shown = await get_message(session, message_id)
+        assert shown.ordering_key == "x"
+        return shown.waits_for
+
+    waits = f"message {first}, 1 of the same ordering key"
+    assert await why(second) == f"{waits}, which is parked: retry or dismiss it"
+    assert await why(first) is None
+    async with database.transaction() as session:
+        await set_order(session, A, Order(Ordering.YIELD, 30))
+    assert await why(second) == f"{waits}, for 30 s at most"
+    async with database.transaction() as session:
+        await set_order(session, A, Order(Ordering.SKIP))
+    assert await why(second) is None
+
+
+@pytest.mark.parametrize(("ordering", "blocked"), [("strict", 1), ("yield", 0), ("skip", 0)])
+async def test_keys_that_are_blocked_are_counted(
+    database: Database, store: Store, ordering: str, blocked: int
+):
+    """By a parked message, as long as others wait for it; the alert is on that number."""
+    await given(database, Ordering(ordering), "xxyzz")
+    claims = (await store.due(at(0)) and await store.claim([Wanted(A, 50)], at(0))).claims
+    keys = {row["id"]: row["ordering_key"] for row in await message_rows(database)}
+    for claim in claims:
+        await (
+            park(store, claim) if keys[claim.message_id] in "xy" else settled(store, claim, Sent())
+        )
+    async with database.read() as session:
+        assert (await backlog(session)).blocked_keys == blocked
+
+
+async def test_the_oldest_due_message_may_be_one_of_an_ordering_key(database: Database):
+    """Else the alert on a stopped relay would not fire; what waits in line does not count."""
+    await given(database, Ordering.STRICT, "xx")
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    async with database.transaction() as session:
+        old = update(outbox_messages).where(outbox_messages.c.sequence == 2)
+        await session.execute(old.values(available_at=hour_ago))
+    async with database.read() as session:
+        assert (await backlog(session)).oldest_due_seconds < 600
+    async with database.transaction() as session:
+        await session.execute(update(outbox_messages).values(available_at=hour_ago))
+    async with database.read() as session:
+        assert (await backlog(session)).oldest_due_seconds > 3000
