@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TEMPLATE := cd template && ../$(BIN)
 
-.PHONY: help demo test test-browser test-all check format bench release clean
+.PHONY: help demo test test-browser test-all test-nightly crash mutants check format bench release clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,17 @@ test-browser: .venv/.tools ## Tests of the pages in Chromium
 
 test-all: check ## Every test, the browser's too
 	$(BIN)/python -m tools.run_tests scaffolder upgrade acceptance template generated minimal browser
+
+test-nightly: check ## The template's tests at full size, then the crash run and the mutants
+	$(TEMPLATE)/python -m tests.crash
+	TEST_SIZE=nightly $(BIN)/python -m tools.run_tests template
+	$(BIN)/python -m tools.mutants
+
+crash: .venv/.tools ## Kill, freeze and cut off everything for minutes; print the ledger
+	$(TEMPLATE)/python -m tests.crash
+
+mutants: .venv/.tools ## Take out one guard at a time; a test must turn red for each
+	$(BIN)/python -m tools.mutants
 
 check: .venv/.tools ## Lint, format, types, import contracts, house rules
 	$(BIN)/ruff check .
