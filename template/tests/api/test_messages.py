@@ -89,7 +89,7 @@ async def test_one_message_adds_its_log_and_its_body(site: Site):
     (message_id,) = await parked(site)
     headers = await site.headers("read")
     found = (await site.client.get(f"/api/messages/{message_id}", headers=headers)).json()
-    assert set(found) == FIELDS | {"attempt_log", "body"}
+    assert set(found) == FIELDS | {"ordering_key", "sequence", "waits_for", "attempt_log", "body"}
     assert found["body"]["type"] == "some.thing"
     assert set(found["body"]) == {"type", "timestamp", "data"}
 

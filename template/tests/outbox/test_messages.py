@@ -90,7 +90,7 @@ async def test_one_message_shows_its_attempts_and_its_body(database: Database):
     assert list(shown) == [
         "id", "event_id", "type", "tenant", "destination", "endpoint_id", "status", "attempts",
         "available_at", "parked_reason", "last_error", "created_at", "sent_at",
-        "attempt_log", "body",
+        "ordering_key", "sequence", "waits_for", "attempt_log", "body",
     ]  # fmt: skip
     assert shown["body"]["data"] == {"number": 0}
     [attempt] = shown["attempt_log"]
