@@ -124,6 +124,26 @@ async def running(relay: Relay) -> AsyncGenerator[None]:
         await task
 
 
+async def drain_once(parts: Components, count: int) -> float:
+    """Seconds for `count` messages through a relay without I/O."""
+    await publish_many(parts.database, count)
+    return await seconds_of(relay_without_io(parts, Stamps()), count)
+
+
+async def seconds_of(relay: Relay, count: int) -> float:
+    """From its first claim until the last outcome is written."""
+    task, began = asyncio.create_task(relay.run()), 0.0
+    async with asyncio.timeout(300):
+        while relay.counts.delivered < count:
+            await asyncio.sleep(0.002)
+            if not began and relay.counts.claimed:
+                began = time.monotonic()
+    seconds = time.monotonic() - began
+    relay.stop()
+    assert (await task).delivered == count
+    return seconds
+
+
 class Receiver(asyncio.Protocol):
     """Answers 204 after `slow` seconds where the path says so; notes when each number came."""
 
@@ -153,7 +173,7 @@ class Receiver(asyncio.Protocol):
                 self._answer()
 
     def _answer(self) -> None:
-        self._transport.write(ANSWER)  # type: ignore[attr-defined]
+        self._transport.write(ANSWER)
 
 
 @asynccontextmanager
