@@ -19,13 +19,35 @@ import httpx
 import pytest
 
 from app.ids import uuid7
-from app.webhooks.secrets import decode_secret, new_secret
-from app.webhooks.signing import HmacSigner, signature_headers
+from app.webhooks.schemes import Signature
+from app.webhooks.secrets import decode_secret, for_receiver, new_key, new_secret
+from app.webhooks.signing import HmacSigner, signature_headers, signer_of
 from tests.docs.pages import ROOT, read
 
 BODY = b'{"type":"order.paid","timestamp":"2026-01-31T12:00:00Z","data":{"total":"42.00"}}'
 
 Receive = Callable[[sqlite3.Connection, str, dict[str, str], bytes], int]
+
+
+def _snippet(words: str) -> str:
+    found = re.findall(r"```python\n(.*?)```", read("docs/receiving.md"), re.DOTALL)
+    (code,) = (each for each in found if words in each)
+    return str(code)
+
+
+def test_the_snippet_for_public_keys_verifies_what_we_sign() -> None:
+    """And nothing else: not another body, not another key, not another kind."""
+    names: dict[str, Any] = {}
+    exec(_snippet("Ed25519PublicKey"), names)
+    key, other = new_key(Signature.V1A), new_key(Signature.V1A)
+    signers = [HmacSigner(other), signer_of(Signature.V1A, key)]
+    headers = asyncio.run(signature_headers(uuid7(), BODY, signers, int(time.time())))
+    public = for_receiver(Signature.V1A, key)
+    assert names["genuine"](public, headers, BODY) is True
+    assert names["genuine"](public, headers, BODY + b" ") is False
+    assert names["genuine"](for_receiver(Signature.V1A, other), headers, BODY) is False
+    headers["webhook-signature"] = "v1a,! v1a,AAAA"
+    assert names["genuine"](public, headers, BODY) is False
 
 
 def _script() -> Any:
@@ -52,7 +74,7 @@ def receiver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SimpleN
     script.act = act
     receive: Receive = lambda *given: script.receive(*given, time.time())  # noqa: E731
     if request.param == "snippet":
-        (code,) = re.findall(r"```python\n(.*?)```", read("docs/receiving.md"), re.DOTALL)
+        code = _snippet("def receive(")
         names: dict[str, Any] = {"act": act}
         exec(code, names)
         receive = names["receive"]
