@@ -4,12 +4,24 @@ import asyncio
 import time
 from typing import Any
 
+from msgspec import Struct
+
 from app.handlers.handler import Handler, ParkMessage, Received, RetryLater, handler
 from app.ids import uuid7
-from app.orders.events import ORDER_PAID, OrderView
+from app.outbox.catalogue import EventType
 from app.outbox.message import Claim
 
 BODY = b'{"type":"order.paid","timestamp":"2026-11-30T12:00:00Z","data":{"id":1}}'
+
+
+class Paid(Struct, frozen=True):
+    """Data of a registered event type."""
+
+    id: int
+    total: str
+
+
+PAID = EventType("order.paid", Paid, Paid(1, "19.90"), "An order was paid.")
 
 
 def claim_for(destination: str, **changes: Any) -> Claim:
@@ -75,10 +87,10 @@ async def cancel_itself(received: Received[Any]) -> None:
     raise asyncio.CancelledError
 
 
-@handler("typed", ORDER_PAID)
-async def typed(received: Received[OrderView]) -> None:
+@handler("typed", PAID)
+async def typed(received: Received[Paid]) -> None:
     """Gets what the catalogue promises."""
-    assert isinstance(received.data, OrderView)
+    assert isinstance(received.data, Paid)
 
 
 EVERY = (refuse, stall, ignore_the_timeout, park, later, cancel_itself, typed)

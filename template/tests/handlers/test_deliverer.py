@@ -1,6 +1,7 @@
 """What a handler does, and the outcome that it is."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,10 +10,9 @@ from sqlalchemy import text
 from app.handlers.deliverer import GRACE_SECONDS, HandlerDeliverer
 from app.handlers.handler import Received, handler
 from app.handlers.registry import Handlers
-from app.orders.events import ORDER_PAID
 from app.outbox.event import encode_body
 from app.outbox.message import Deferred, Delivered, ErrorKind, Failed, ParkedReason
-from tests.handlers.factories import EVERY, claim_for, recording
+from tests.handlers.factories import EVERY, PAID, claim_for, recording
 from tests.outbox.deliverer_contract import deliver
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -74,8 +74,7 @@ async def test_a_handler_cancelled_from_within_has_failed(deliverer):
 
 async def test_a_typed_handler_gets_its_type_and_what_does_not_fit_is_parked(deliverer):
     """Trying again can't make it fit; a newer version may."""
-    event = ORDER_PAID.event(ORDER_PAID.example)
-    body = encode_body(event, ORDER_PAID.example.created_at)
+    body = encode_body(PAID.event(PAID.example), datetime.now(UTC))
     assert await deliver(deliverer, claim_for("handler:typed", body=body)) == Delivered()
     for broken in (b'{"timestamp":"2026-11-30T12:00:00Z","data":{"id":1}}', b"\xff", b"{}", b""):
         outcome = await deliver(deliverer, claim_for("handler:typed", body=broken))

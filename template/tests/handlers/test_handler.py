@@ -1,5 +1,6 @@
 """Making handlers: what is refused when the application starts."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -7,11 +8,10 @@ import pytest
 from app.errors import AppError, ConfigError
 from app.handlers.handler import Received, RetryLater, handler
 from app.handlers.registry import Handlers
-from app.orders.events import ORDER_PAID
 from app.outbox.event import Event, encode_body
 from app.outbox.policy import DEFAULT_POLICY, Exponential
 from tests.conftest import settings_for
-from tests.handlers.factories import claim_for, recording
+from tests.handlers.factories import PAID, claim_for, recording
 
 SETTINGS = settings_for("sqlite+aiosqlite:///unused.db")
 
@@ -25,7 +25,7 @@ def test_a_handler_keeps_what_it_was_made_with():
     plain = handler("a-1", "order.*")(nothing)
     assert (plain.destination, plain.pattern) == ("handler:a-1", "order.*")
     assert (plain.policy, plain.function) == (DEFAULT_POLICY, nothing)
-    typed = handler("b", ORDER_PAID, policy=Exponential(attempts=3))(nothing)
+    typed = handler("b", PAID, policy=Exponential(attempts=3))(nothing)
     assert (typed.pattern, typed.policy.attempts) == ("order.paid", 3)
 
 
@@ -73,6 +73,6 @@ def test_the_body_of_every_event_has_what_a_handler_reads():
     """`timestamp` and `data`, whatever the data is."""
     take, _ = recording()
     for data in (None, [1, {"a": "b"}], "text"):
-        body = encode_body(Event(type="a.b", data=data), ORDER_PAID.example.created_at)
+        body = encode_body(Event(type="a.b", data=data), datetime.now(UTC))
         claim = claim_for("handler:taken", body=body)
         assert take.received(claim, None).data == data

@@ -1,24 +1,18 @@
 """An event that is published while a handler is registered owes it a message; and what follows."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-from sqlalchemy import func, select
 
 from app.handlers.deliverer import HandlerDeliverer
 from app.handlers.handler import handler
 from app.handlers.registry import Handlers
-from app.orders.tables import Receipt
 from app.outbox.event import Event
 from app.outbox.message import Status
 from app.outbox.messages import MessageFilter, get_message, list_messages, retry
 from app.outbox.publish import HANDLERS, publish, publish_all
-from app.outbox.tables import events, outbox_messages
 from tests.handlers.factories import park, recording, refuse
 from tests.handlers.test_handler import nothing
 from tests.outbox.factories import given_destination, message_rows
 from tests.relay.conftest import MakeRelay
-from tests.support.site import Site, opened, until
 
 
 def register(database, settings, *handlers) -> Handlers:
@@ -113,30 +107,3 @@ async def test_a_parked_message_of_a_handler_is_retried_under_its_id(
     assert [(r.message_id, r.attempt) for r in seen] == [(row["id"], 2)]
     [row] = await message_rows(database)
     assert row["status"] == "sent"
-
-
-@pytest.fixture
-async def site(settings) -> AsyncIterator[Site]:
-    async with opened(settings, with_relay=True) as site:
-        yield site
-
-
-async def test_a_paid_order_gets_its_receipt(site: Site):
-    """The example of the generated application, from the request to the handler's own row."""
-    headers = await site.headers("admin")
-    placed = await site.client.post(
-        "/orders", json={"customer": "Ada", "total": "19.90"}, headers=headers
-    )
-    order_id = placed.json()["id"]
-    assert (await site.client.post(f"/orders/{order_id}/pay", headers=headers)).status_code == 200
-
-    async def written() -> bool:
-        return await site.count(Receipt.__table__) == 1
-
-    await until(written)
-    async with site.database.read() as session:
-        receipt = (await session.scalars(select(Receipt))).one()
-        assert str(receipt.order_id) == order_id
-        assert receipt.text.endswith("for Ada: 19.90")
-        kept = select(func.count()).select_from(outbox_messages.join(events))
-        assert await session.scalar(kept.where(events.c.type == "order.paid")) == 1
