@@ -23,6 +23,7 @@ from app.outbox.policy import (
 MAX_ATTEMPTS = 100
 MAX_WAIT_SECONDS = 30 * 86_400.0
 MAX_STATUSES = 20
+_UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 _STATUS = re.compile(r"[345]\d\d|[345]xx")
 
 
@@ -95,11 +96,9 @@ def span_in_words(policy: RetryPolicy) -> str:
 
 
 def _words(seconds: float) -> str:
-    parts = []
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        whole, seconds = divmod(seconds, size)
-        if whole:
-            parts.append(f"{whole:.0f} {unit}")
-    if seconds and len(parts) < 2:
-        parts.append(f"{seconds:.3g} s")
-    return " ".join(parts[:2])
+    for size, larger, part, smaller in _UNITS:
+        parts = round(seconds / part)
+        if seconds >= size:
+            whole, rest = divmod(parts, size // part)
+            return f"{whole} {larger} {rest} {smaller}" if rest else f"{whole} {larger}"
+    return f"{seconds:.3g} s"

@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import Metric
 
 from app.observe.metrics import HttpMetrics
 from app.relay.metrics import RelayMetrics
+from app.webhooks.metrics import WebhookMetrics
 from tests.cli.command import Project
 from tests.docs.pages import read
 from tests.support.receiver import receiver_in_thread
@@ -68,6 +69,7 @@ def test_the_page_explains_every_metric_and_no_other() -> None:
     registry = CollectorRegistry()
     HttpMetrics(registry)
     RelayMetrics(registry)
+    WebhookMetrics(registry)
     there = {_name(metric) for metric in registry.collect()}
     section = read("docs/operations.md").partition("## What to watch")[2].partition("\n## ")[0]
     explained = re.findall(r"^\| `([a-z_]+)(?:\{[a-z,]+\})?` \|", section, re.MULTILINE)
