@@ -39,6 +39,9 @@ class Settings:
         "sqlite+aiosqlite:///data/app.db", "a path is relative to the working directory"
     )
     secret_key: str = _setting("", "encrypts endpoint secrets at rest; at least 32 characters")
+    secret_key_old: str = _setting(
+        "", "other keys, separated by spaces, to read with while the key is being replaced"
+    )
     allow_private_targets: bool = _setting(
         False, "webhooks may go to loopback and private addresses; refused in production"
     )

@@ -87,7 +87,7 @@ def build(settings: Settings) -> Components:
     """The parts of one process; opens nothing yet."""
     registry = CollectorRegistry()
     database = Database(settings)
-    cipher = Cipher(settings.secret_key)
+    cipher = Cipher.of(settings)
     http_metrics = HttpMetrics(registry)
     catalogue = Catalogue.of(
         (*EVENT_TYPES, *(t for feature in features.load() for t in feature.event_types)),

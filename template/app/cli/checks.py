@@ -150,7 +150,7 @@ async def _secret_key(database: Database, settings: Settings) -> Finding:
     if not stored:
         return Finding("secrets", Level.OK, "no secret is stored yet")
     try:
-        await check_sentinel(database, Cipher(settings.secret_key))
+        await check_sentinel(database, Cipher.of(settings))
     except AppError as error:
         return _failed("secrets", error)
     return Finding("secrets", Level.OK, "APP_SECRET_KEY reads what is stored")

@@ -107,3 +107,25 @@ async def _check(settings: Settings, *, as_json: bool) -> None:
     problem = schema_problem(schema)
     if problem is not None:
         raise problem
+
+
+@commands.command()
+def reencrypt(as_json: Json = False) -> None:
+    """Encrypt stored secrets anew with the present APP_SECRET_KEY; relays may go on meanwhile."""
+    wait_for(_reencrypt(settings_of_command(), as_json=as_json))
+
+
+async def _reencrypt(settings: Settings, *, as_json: bool) -> None:
+    from app.api.audit import audit
+    from app.cipher import Cipher, check_sentinel
+    from app.cli.output import print_record
+    from app.cli.runtime import actor
+    from app.webhooks.reencryption import reencrypt as work
+
+    cipher = Cipher.of(settings)
+    async with open_database(settings) as database:
+        await check_sentinel(database, cipher)
+        done = await work(database, cipher)
+        async with database.transaction() as session:
+            await audit(session, actor(), "secrets.reencrypt", "", secrets=done.secrets)
+    print_record(done, as_json=as_json)

@@ -27,7 +27,7 @@ SHOWN = columns("id", "url", "types", "tenant", "status")
 @asynccontextmanager
 async def _writing_secrets() -> AsyncGenerator[tuple[AsyncSession, Cipher, Settings]]:
     settings = settings_of_command()
-    cipher = Cipher(settings.secret_key)
+    cipher = Cipher.of(settings)
     async with open_database(settings) as database:
         await check_sentinel(database, cipher)
         async with database.transaction() as session:
@@ -77,7 +77,7 @@ async def print_one(endpoint_id: UUID, *, as_json: bool) -> None:
 async def ping(endpoint_id: UUID, *, as_json: bool) -> None:
     """Test an endpoint; exit 1 if the ping was not taken."""
     settings = settings_of_command()
-    cipher = Cipher(settings.secret_key)
+    cipher = Cipher.of(settings)
     async with open_database(settings) as database:
         report = await test_endpoint(database, cipher, settings, endpoint_id)
     print_record(report, as_json=as_json)

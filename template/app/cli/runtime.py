@@ -83,7 +83,7 @@ async def check_ready(settings: Settings) -> None:
     from app.cipher import Cipher, check_sentinel
 
     async with open_database(settings) as database:
-        await check_sentinel(database, Cipher(settings.secret_key))
+        await check_sentinel(database, Cipher.of(settings))
 
 
 async def require_schema(database: "Database") -> None:

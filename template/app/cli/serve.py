@@ -114,7 +114,7 @@ async def _prepare_for_development(settings: Settings, *, first: bool) -> str:
         if first:
             await upgrade(database)
         await require_schema(database)
-        await check_sentinel(database, Cipher(settings.secret_key))
+        await check_sentinel(database, Cipher.of(settings))
         lines = [f"serving    {settings.public_url}", f"API docs   {settings.public_url}/docs"]
         if first and has_pages():
             link = await new_link(database, settings)

@@ -20,7 +20,7 @@ sys.exit(f"loaded: {loaded}" if loaded else 0)
 """
 NAMES = """
 init check dev serve relay parked retry dismiss replay prune listen handlers
-db.upgrade db.downgrade db.revision db.check
+db.upgrade db.downgrade db.revision db.check db.reencrypt
 endpoints.add endpoints.list endpoints.show endpoints.test endpoints.rotate endpoints.disable
 endpoints.enable endpoints.delete endpoints.update
 keys.create keys.list keys.revoke
