@@ -1,16 +1,25 @@
 """Wake-ups between processes: NOTIFY after COMMIT, heard by a listener that mends itself."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 
 from app.config import Settings
 from app.db.engine import Database
 from app.relay.wakeup import CHANNEL, LOOK_YOURSELF, Listener, Notifier, payload
 from tests.conftest import settings_for
-from tests.outbox.factories import A, B, FakeKind, given_destination, given_events
+from tests.outbox.factories import (
+    A,
+    B,
+    FakeKind,
+    given_destination,
+    given_events,
+    message_rows,
+)
 from tests.relay.conftest import MakeRelay, eventually, running
+from tests.support.proxy import Proxy
 
 
 @pytest.fixture
@@ -99,6 +108,47 @@ async def test_a_listener_that_hears_nothing_of_itself_reconnects(
     await eventually(lambda: heard.looks >= 3)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_listener_on_a_half_open_connection_comes_back(settings: Settings):
+    """The wire is silent, nothing is closed: only the round trip that does not come back tells."""
+    url = make_url(settings.database_url)
+    async with Proxy(url.port or 5432) as proxy:
+        proxied = url.set(port=proxy.port).render_as_string(hide_password=False)
+        database = Database(replace(settings, database_url=proxied))
+        heard = Heard()
+        listener = Listener(database, heard.names.extend, heard.look, probe_seconds=0.3)
+        task = asyncio.create_task(listener.run())
+        await eventually(lambda: heard.looks == 1)
+        proxy.silence()
+        await eventually(lambda: not listener.listening.is_set())
+        assert heard.looks == 1
+        proxy.speak()
+        await eventually(lambda: heard.looks >= 2)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await database.dispose()
+
+
+async def test_poll_only_relays_need_no_listener(
+    database: Database, settings: Settings, make_relay: MakeRelay
+):
+    """Behind a pooler of transactions: APP_LISTEN=false. The poll finds what another process
+    publishes, and no connection of the relay waits for a notification.
+    """
+    await given_destination(database)
+    other = Database(settings)
+    kind = FakeKind()
+    async with running(make_relay({"test": kind}, poll_seconds=0.05, listen=False)):
+        for number in range(1, 4):
+            await given_events(other)
+            await eventually(lambda n=number: len(kind.seen) == n)
+        names = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'relay listener'"
+        async with other.read() as session:
+            query = f"{names} AND datname = current_database()"
+            assert (await session.execute(text(query))).scalar_one() == 0
+    assert {row["status"] for row in await message_rows(database)} == {"sent"}
+    await other.dispose()
 
 
 async def test_a_notifier_whose_connection_is_cut_goes_on(database: Database, heard: Heard):
