@@ -63,15 +63,20 @@ CLAIM = f"""WITH picked AS (
     ORDER BY available_at, id LIMIT w.slots FOR UPDATE SKIP LOCKED
   ) m LIMIT $7{_TAKE}""".format(token="$4", lease="$5", now="coalesce($6::timestamptz, now())")
 
+_ENDS = f"(claim_token IS NOT NULL AND alone AND lone_losses + 1 >= {LONE_LOSSES})"
 CLAIM_LONE = f"""WITH picked AS (
   SELECT m.id, {_LOST}
   FROM (
     SELECT id, claim_token, alone, lone_losses FROM outbox_messages
-    WHERE {SUSPECT} AND available_at <= {{now}} AND {_FREE}
+    WHERE {SUSPECT} AND available_at <= {{now}} AND {_FREE} AND {_ENDS} = $6
       AND (losses > 1) = coalesce($4, losses > 1) AND destination <> ALL ($5::text[])
       AND NOT {HELD_UP}
     ORDER BY available_at, id LIMIT 1 FOR UPDATE SKIP LOCKED
   ) m{_TAKE}""".format(token="$1", lease="$2", now="coalesce($3::timestamptz, now())")
+
+CRASHED = f"""SELECT 1 FROM outbox_messages
+WHERE {SUSPECT} AND available_at <= {{now}} AND {_FREE} AND {_ENDS}
+LIMIT 1""".format(now="coalesce($1::timestamptz, now())")
 
 _NOW_4 = "coalesce($4::timestamptz, now())"
 _PICK = pick(

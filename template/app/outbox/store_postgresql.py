@@ -62,11 +62,16 @@ class PostgresqlBackend:
     async def claim_lone(
         self, now: datetime | None, again: bool | None, busy: Sequence[str]
     ) -> Claimed:
-        """The suspect that has been due longest; one that is parked is told."""
+        """The suspect that has been due longest. One that has to be parked comes last and is told,
+        which takes a transaction.
+        """
         token, before = uuid4(), time.monotonic()
         values = token, self._lease, now, again, list(busy)
+        found = claimed(await self._claims.fetch(sql.CLAIM_LONE, *values, False), token, before)
+        if found.claims or found.reclaimed or not await self._claims.fetch(sql.CRASHED, now):
+            return found
         async with asyncio.timeout(self._lease / 2), self._database.transaction() as session:
-            found = claimed(await fetch_in(session, sql.CLAIM_LONE, *values), token, before)
+            found = claimed(await fetch_in(session, sql.CLAIM_LONE, *values, True), token, before)
             await tell_parked(session, crashed_events(found.reclaimed))
         return found
 
