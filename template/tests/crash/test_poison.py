@@ -7,15 +7,13 @@ import asyncio
 from collections import Counter
 from random import Random
 
-import pytest
-
 from app.db.engine import Database
 from app.outbox.event import Event
 from app.outbox.publish import publish_all
 from tests.crash.conftest import execute, rows, until
 from tests.crash.relay_process import relay_process
 from tests.outbox.factories import given_destination
-from tests.outbox.test_state_machine import NIGHTLY
+from tests.support.size import nightly
 
 KILLS = 30
 LEASES_RUN_OUT = """
@@ -68,7 +66,7 @@ async def test_poison_is_parked_as_crashed_and_everything_else_is_delivered(
     assert deaths >= 4
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="a minute long: TEST_SIZE=nightly runs it")
+@nightly
 async def test_innocent_messages_are_never_parked_however_often_relays_are_killed(
     postgresql: Database, postgresql_url: str
 ):

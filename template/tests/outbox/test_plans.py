@@ -25,8 +25,9 @@ from app.outbox.replay_scan import ReplayRequest
 from app.outbox.statements_publish import UUID7_POSTGRESQL
 from app.outbox.views import MessageFilter
 from tests.outbox.factories import A, B, given_destination, given_events
+from tests.support.size import NIGHTLY
 
-SENT, DUE = 20_000, 2_000
+SENT, DUE = (1_000_000, 200_000) if NIGHTLY else (20_000, 2_000)
 
 FILL_POSTGRESQL = f"""INSERT INTO outbox_messages (id, event_id, destination, sent_at, attempts)
 SELECT gen_random_uuid(), (SELECT id FROM events LIMIT 1),

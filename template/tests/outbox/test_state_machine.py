@@ -6,7 +6,6 @@ nothing; every attempt has its line in the log.
 """
 
 import asyncio
-import os
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -51,8 +50,8 @@ from tests.outbox.factories import (
     given_events,
     message_rows,
 )
+from tests.support.size import NIGHTLY
 
-NIGHTLY = os.environ.get("TEST_SIZE") == "nightly"
 EXAMPLES, STEPS = (300, 50) if NIGHTLY else (10, 20)
 LEASE = timedelta(seconds=60)
 FAILED = Failed(ErrorKind.STATUS, "answered 500")
