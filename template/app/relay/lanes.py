@@ -41,7 +41,7 @@ class Lanes:
         self._starts = Starts()
         self._later = Later()
         self._speed = Speed(0.0)
-        self._held = 0
+        self._held = self.stretched = 0  # stretched: slow requests, which don't count
         self._short = False  # the last plan ended because the relay was full
         self.changed = asyncio.Event()  # there may be something to claim
 
@@ -111,12 +111,12 @@ class Lanes:
 
     def _at_most(self, now: float, unsettled: int) -> int | None:
         ahead = self._speed.ahead(now, 2 * self._batch)
-        room = self._concurrency + ahead - self._held
+        room = self._concurrency + self.stretched + ahead - self._held
         self._short = room <= ahead // 2
         if self._short and not (self._turns.quiet and room > 0):
             return None  # many small claims cost more than waiting for room
-        settling = self._concurrency + UNSETTLED_BATCHES * self._batch - unsettled
-        return max(0, min(room, self._batch, settling))
+        unwritten = unsettled - self._concurrency - self.stretched
+        return max(0, min(room, self._batch, UNSETTLED_BATCHES * self._batch - unwritten))
 
     def _wanted(self, destination: str, limit: int, room: Room, now: float) -> Wanted | None:
         lane = self._lanes.get(destination)

@@ -31,6 +31,7 @@ from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
 from app.relay.sending import Loop, Sending, cancel, until
 from app.relay.settler import Settler
+from app.relay.stretch import Stretch
 from app.relay.suspects import TOGETHER, Suspects
 from app.relay.upkeep import Upkeep
 from app.relay.wakeup import Listener
@@ -159,15 +160,14 @@ class Relay:
         claiming = self._claiming
         finders = [start(claiming.run_claims()), start(claiming.run_poll())]
         suspects = self._suspects
-        lone = [
-            start(suspects.run_again()),
-            *(start(suspects.run_fresh()) for _ in range(TOGETHER)),
-        ]
+        lone = [start(suspects.run_again())]
+        lone += [start(suspects.run_fresh()) for _ in range(TOGETHER)]
         helpers = [start(self._settler.run()), *(start(h) for h in self._upkeep.loops())]
         if self._settings.listen and not self._database.is_sqlite:
             helpers.append(start(Listener(self._database, self.wake, self.look).run()))
         senders = [start(self._sending.run()) for _ in range(self._settings.relay_concurrency)]
-        return finders, helpers, [*lone, *senders]
+        stretch = start(Stretch(self._lanes, self._sending, len(senders)).run())
+        return finders, helpers, [*lone, *senders, stretch]
 
     async def _let_end(self, finders: list[Loop]) -> None:
         """No new claims, what was not started is given back, what is in flight may end."""

@@ -1,4 +1,4 @@
-"""The senders: a fixed number of coroutines, each with one message at a time.
+"""The senders: coroutines with one message at a time each; how many, see `stretch.py`.
 
 No task per message: making one costs more than everything else here. Invariant: each claim that is
 taken ends in the settler, is released, or was taken over by another relay.
@@ -7,6 +7,7 @@ taken ends in the settler, is released, or was taken over by another relay.
 import asyncio
 import time
 from collections.abc import Callable
+from itertools import takewhile
 
 import structlog
 
@@ -41,11 +42,16 @@ class Sending:
     ) -> None:
         self._store, self._lanes, self._leases = store, lanes, leases
         self._settler, self._courier, self._gate = settler, courier, gate
+        self._out: dict[Held, float] = {}  # since when, the oldest first
 
-    async def run(self) -> None:
-        """One sender, until cancelled."""
+    def out_since(self, moment: float) -> int:
+        """How many requests that began before `moment` have no outcome yet."""
+        return sum(1 for _ in takewhile(lambda began: began <= moment, self._out.values()))
+
+    async def run(self, needed: Callable[[], bool] = lambda: True) -> None:
+        """One sender, until cancelled, or until it is not needed after a message."""
         burst = 0
-        while True:
+        while needed():
             held = await self._lanes.take()
             try:
                 await self.deliver(held)
@@ -68,13 +74,15 @@ class Sending:
         if not self._leases.may_start(held):
             await self.release([held])
             return
-        started = time.monotonic()
+        started = self._out[held] = time.monotonic()
         try:
             ended = await self._courier.attempt(held.claim)
         except asyncio.CancelledError:
             ended = self._courier.interrupted(held.claim)
             self._settler.add(Finished(held, ended, started, time.monotonic()))
             raise
+        finally:
+            del self._out[held]
         self._settler.add(Finished(held, ended, started, time.monotonic()))
 
     async def release(self, held: list[Held]) -> None:

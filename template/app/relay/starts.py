@@ -1,7 +1,8 @@
 """Which destinations may start a message now, and the senders that wait for one.
 
-Invariant: a lane is in the queue once, while it has something waiting and is below its limit; a
-destination with nothing in flight goes first.
+Invariant: a lane is in one queue once, while it has something waiting and is below its limit. A
+destination with nothing in flight goes first, and among equals who came first: of many idle ones
+none is overtaken for ever.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ class Starts:
     """Hands the next message to a sender."""
 
     def __init__(self) -> None:
+        self._quiet: deque[Lane] = deque()  # had nothing in flight when it came
         self._ready: deque[Lane] = deque()
         self._idle: list[asyncio.Future[None]] = []  # senders that wait for a message
 
@@ -22,18 +24,15 @@ class Starts:
         if lane.ready or not lane.waiting or lane.in_flight >= lane.limit:
             return
         lane.ready = True
-        if lane.in_flight:
-            self._ready.append(lane)
-        else:
-            self._ready.appendleft(lane)
+        (self._ready if lane.in_flight else self._quiet).append(lane)
 
     async def take(self) -> Held:
         """The next message to send, waited for; it counts as in flight."""
-        while not self._ready:
+        while not (self._quiet or self._ready):
             waiter = asyncio.get_running_loop().create_future()
             self._idle.append(waiter)
             await waiter
-        lane = self._ready.popleft()
+        lane = (self._quiet or self._ready).popleft()
         lane.ready = False
         lane.in_flight += 1
         held = lane.waiting.popleft()
@@ -50,6 +49,7 @@ class Starts:
 
     def clear(self) -> None:
         """Nothing more is started."""
-        for lane in self._ready:
+        for lane in (*self._quiet, *self._ready):
             lane.ready = False
+        self._quiet.clear()
         self._ready.clear()
