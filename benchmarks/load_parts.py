@@ -208,8 +208,8 @@ HISTORY = (
     FROM events WHERE tenant = 'old'""",
     """INSERT INTO attempts (message_id, number, event_id, type, destination, started_at,
       duration_ms, outcome, status_code)
-    SELECT id, 1, event_id, 'order.created', destination, sent_at, 1, 'delivered', 204
-    FROM outbox_messages WHERE sent_at IS NOT NULL""",
+    SELECT m.id, 1, event_id, e.type, destination, sent_at, 1, 'delivered', 204
+    FROM outbox_messages m JOIN events e ON e.id = m.event_id WHERE e.tenant = 'old'""",
 )
 
 
