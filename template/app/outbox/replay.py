@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import JSON, Row, Select, column, insert, select, table, update
+from sqlalchemy import JSON, Row, Select, column, func, insert, select, table, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db.dialect import Id, db_now
@@ -119,7 +119,7 @@ async def _store(
     if values:
         await session.execute(insert(outbox_messages), values)
     if chosen:
-        owe(session, [one for one in owed if one.event_id in keyed])
+        owe(session, await _as_before(session, [o for o in owed if o.event_id in keyed]))
         await session.run_sync(store_owed)  # now, so that what was erased meanwhile is parked
         await park_erased(session, {one.event_id for one in chosen})
         session.info.setdefault(DESTINATIONS, set()).update(one.destination for one in chosen)
@@ -132,6 +132,18 @@ async def _keyed(session: AsyncSession, event_ids: set[UUID]) -> set[UUID]:
         events.c.id.in_(event_ids), events.c.ordering_key.is_not(None)
     )
     return set((await session.execute(query)).scalars())
+
+
+async def _as_before(session: AsyncSession, owed: Sequence[Owed]) -> list[Owed]:
+    """In the order in which they were first sent; the ids of events tell it to a millisecond."""
+    m = outbox_messages.c
+    query = select(m.event_id, m.destination, func.min(m.sequence)).where(
+        m.event_id.in_({one.event_id for one in owed}), m.sequence.is_not(None)
+    )
+    rows = (await session.execute(query.group_by(m.event_id, m.destination))).all()
+    own = {(event_id, destination): place for event_id, destination, place in rows}
+    any_ = {event_id: place for event_id, _, place in rows}
+    return sorted(owed, key=lambda o: own.get((o.event_id, o.destination), any_.get(o.event_id, 0)))
 
 
 async def _advance(

@@ -1,17 +1,20 @@
 """Sequences: taken before COMMIT, in commit order, without gaps and without deadlocks."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select, text
 
 from app.db.engine import Database
+from app.outbox import replay
 from app.outbox.event import Event
-from app.outbox.message import Ordering
+from app.outbox.message import Ordering, webhook_destination
 from app.outbox.ordering import Order, set_order
 from app.outbox.publish import publish, publish_all
+from app.outbox.replay import ReplayRequest
 from app.outbox.tables import events, ordering_keys, outbox_messages
-from tests.outbox.factories import A, B, given_destination, message_rows
+from tests.outbox.factories import A, B, given_destination, given_endpoint, message_rows
 
 
 def keyed(key: str | None, number: int = 0, event_type: str = "order.paid") -> Event:
@@ -209,3 +212,23 @@ async def test_a_publisher_about_to_commit_is_waited_for(postgresql_url: str):
     await asyncio.gather(publisher, changer)
     assert [row["ordering_key"] for row in await message_rows(database)] == ["x"]
     await database.dispose()
+
+
+async def test_a_replay_takes_new_sequences_behind_what_is_owed(database: Database):
+    """In the order of the events, also where the destination is an endpoint that orders."""
+    endpoint = webhook_destination(await given_endpoint(database))
+    await given_destination(database, endpoint)
+    async with database.transaction() as session:
+        await set_order(session, endpoint, Order(Ordering.STRICT))
+        await publish_all(session, [*(keyed("x", n) for n in range(20)), keyed(None)])
+    async with database.transaction() as session:
+        await session.execute(outbox_messages.update().values(sent_at=outbox_messages.c.created_at))
+    wanted = ReplayRequest(since=datetime.now(UTC) - timedelta(hours=1), until=datetime.now(UTC))
+    async with database.transaction() as session:
+        started = await replay.start(session, wanted, "a test")
+    await replay.run(database, started.id)
+    rows = [row for row in await message_rows(database) if row["sent_at"] is None]
+    assert [row["sequence"] for row in rows if row["ordering_key"] is None] == [None]
+    in_line = {row["sequence"]: row["event_id"] for row in rows if row["ordering_key"] == "x"}
+    first = {r["sequence"]: r["event_id"] for r in await message_rows(database) if r["sent_at"]}
+    assert in_line == {20 + place: first[place] for place in range(1, 21)}
