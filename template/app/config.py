@@ -54,7 +54,9 @@ class Settings:
     listen: bool = _setting(
         True, "PostgreSQL wakes relays; false behind a pooler of transactions: they poll"
     )
-    relay_concurrency: int = _setting(64, "requests in flight per relay")
+    relay_concurrency: int = _setting(
+        64, "requests in flight per relay; above 0.1 s they don't count, up to 8 times as many"
+    )
     endpoint_concurrency: int = _setting(8, "requests in flight per endpoint and relay")
     relay_metrics_port: int | None = _setting(
         None, "`/metrics` of a `relay` process; without it there is none"
