@@ -47,26 +47,15 @@ def both(name: str, old: str, new: str, test: str) -> list[Mutant]:
 FREE = "claim_token IS NULL OR lease_until < "
 SETTLES_ONLY_MINE = STORE + "test_g3_only_the_token_that_claimed_may_write"
 MUTANTS = [
-    Mutant(
-        "token in settle, PostgreSQL",
-        POSTGRESQL,
-        "m.id = i.id AND m.claim_token = i.token",
-        "m.id = i.id AND i.token IS NOT NULL",
-        SETTLES_ONLY_MINE + "[postgresql-settle]",
-    ),
-    Mutant(
-        "token in extend, PostgreSQL",
-        POSTGRESQL,
-        "m.id = i.id AND m.claim_token = i.token",
-        "m.id = i.id AND i.token IS NOT NULL",
-        SETTLES_ONLY_MINE + "[postgresql-extend]",
-    ),
-    Mutant(
-        "token in release, PostgreSQL",
-        POSTGRESQL,
-        "m.id = i.id AND m.claim_token = i.token",
-        "m.id = i.id AND i.token IS NOT NULL",
-        SETTLES_ONLY_MINE + "[postgresql-release]",
+    *(
+        Mutant(
+            f"token in {write}, PostgreSQL",
+            POSTGRESQL,
+            "m.id = i.id AND m.claim_token = i.token",
+            "m.id = i.id AND i.token IS NOT NULL",
+            f"{SETTLES_ONLY_MINE}[postgresql-{write}]",
+        )
+        for write in ("settle", "extend", "release")
     ),
     Mutant(
         "token in settle, SQLite",
