@@ -5,6 +5,7 @@ credentials from standard input instead.
 """
 
 import sys
+from pathlib import Path
 
 from msgspec import UNSET, UnsetType
 
@@ -51,6 +52,21 @@ def auth_from(text: str | None) -> Auth | None:
         "--auth: neither 'basic USER:PASSWORD' nor 'bearer TOKEN'",
         hint="write - to have it read from standard input",
     )
+
+
+def certificate_from(path: Path | None) -> str | None:
+    """The text of the file; a file called `none` for no certificate."""
+    if path is None or str(path) == NONE:
+        return None
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--client-certificate {path}: {error}") from None
+
+
+def changed_certificate(path: Path | None) -> str | UnsetType | None:
+    """Left out: unchanged."""
+    return UNSET if path is None else certificate_from(path)
 
 
 def changed_auth(text: str | None) -> Auth | UnsetType | None:

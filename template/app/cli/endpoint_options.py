@@ -1,5 +1,6 @@
 """Options of `endpoints add` and `endpoints update`, each declared once."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,6 +43,10 @@ SignatureKind = Annotated[
 Headers = Annotated[
     list[str] | None,
     typer.Option("--header", metavar="'NAME: VALUE'", help="On every request; repeatable; none."),
+]
+Certificate = Annotated[
+    Path | None,
+    typer.Option("--client-certificate", help="File: PEM of certificate and key, for TLS."),
 ]
 Auth = Annotated[
     str | None,

@@ -6,6 +6,7 @@ import typer
 
 from app.cli.endpoint_options import (
     Auth,
+    Certificate,
     Description,
     GapSeconds,
     Headers,
@@ -35,10 +36,10 @@ def add(
     timeout_seconds: TimeoutSeconds = None, retry: Retry = None, ordering: OrderPolicy = None,
     gap_seconds: GapSeconds = None, rate_per_second: RatePerSecond = None,
     max_in_flight: MaxInFlight = None, signature: SignatureKind = None, header: Headers = None,
-    auth: Auth = None, as_json: Json = False,
+    auth: Auth = None, client_certificate: Certificate = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Add an endpoint; its secret is shown now and never again."""
-    from app.cli.credentials_text import auth_from, headers_from
+    from app.cli.credentials_text import auth_from, certificate_from, headers_from
     from app.cli.endpoint_work import create
     from app.cli.retry_text import policy_from
     from app.webhooks.endpoint import EndpointCreate
@@ -48,6 +49,7 @@ def add(
         retry=None if retry is None else policy_from(retry), ordering=ordering or Ordering.NONE,
         gap_seconds=gap_seconds, rate_per_second=rate_per_second, max_in_flight=max_in_flight,
         signature=signature or Signature.V1, headers=headers_from(header), auth=auth_from(auth),
+        client_certificate=certificate_from(client_certificate),
     )  # fmt: skip
     wait_for(create(wanted, tenant, as_json=as_json))
 
@@ -58,12 +60,13 @@ def update(
     description: NewDescription = None, timeout_seconds: TimeoutSeconds = None,
     retry: Retry = None, ordering: OrderPolicy = None, gap_seconds: GapSeconds = None,
     rate_per_second: RatePerSecond = None, max_in_flight: MaxInFlight = None,
-    header: Headers = None, auth: Auth = None, as_json: Json = False,
+    header: Headers = None, auth: Auth = None, client_certificate: Certificate = None,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Change an endpoint; what is left out stays, 0 takes a number back."""
     from msgspec import UNSET
 
-    from app.cli.credentials_text import changed_auth, changed_headers
+    from app.cli.credentials_text import changed_auth, changed_certificate, changed_headers
     from app.cli.endpoint_work import change
     from app.cli.retry_text import changed_number, changed_policy
     from app.webhooks.endpoint import EndpointUpdate
@@ -76,6 +79,7 @@ def update(
         rate_per_second=changed_number(rate_per_second),
         max_in_flight=changed_number(max_in_flight),
         headers=changed_headers(header), auth=changed_auth(auth),
+        client_certificate=changed_certificate(client_certificate),
     )  # fmt: skip
     wait_for(change(endpoint_id, wanted, as_json=as_json))
 

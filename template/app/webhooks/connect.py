@@ -9,15 +9,17 @@ import asyncio
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.webhooks.addresses import refused
+from app.webhooks.client_certificate import client_context
 from app.webhooks.http1 import Connection
 
 # A name whose server does not answer holds a thread for seconds. These are not the threads of the
 # event loop's default pool, so one tenant's dead names stop nothing else.
 RESOLVER_THREADS = 32
+KEPT_CONTEXTS = 200
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
@@ -37,6 +39,7 @@ class Origin:
     secure: bool
     host: str
     port: int
+    client: bytes | None = field(default=None, repr=False)  # PEM of the certificate to show
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -66,6 +69,7 @@ class Connector:
     def __init__(self, *, allow_private: bool, tls: ssl.SSLContext | None = None) -> None:
         self._allow_private = allow_private
         self._tls = tls
+        self._clients: dict[bytes, ssl.SSLContext] = {}  # by the certificate they show
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="resolve")
         self._lookups: dict[Origin, asyncio.Task[list[AddressInfo] | OSError]] = {}
 
@@ -118,7 +122,7 @@ class Connector:
 
     async def _open(self, origin: Origin, info: AddressInfo) -> Connection:
         loop = asyncio.get_running_loop()
-        context = await self._context() if origin.secure else None
+        context = await self._context(origin) if origin.secure else None
         plain = guarded_socket(info, allow_private=self._allow_private)
         try:
             await loop.sock_connect(plain, info[4])
@@ -140,10 +144,17 @@ class Connector:
                 raise
         return connection
 
-    async def _context(self) -> ssl.SSLContext:
+    async def _context(self, origin: Origin) -> ssl.SSLContext:
         """Made when first needed, in a thread: reading the authorities takes many milliseconds."""
+        loop = asyncio.get_running_loop()
+        if origin.client is not None:
+            if len(self._clients) >= KEPT_CONTEXTS:
+                self._clients.clear()
+            if origin.client not in self._clients:
+                made = await loop.run_in_executor(self._threads, client_context, origin.client)
+                self._clients[origin.client] = made
+            return self._clients[origin.client]
         if self._tls is None:
-            loop = asyncio.get_running_loop()
             self._tls = await loop.run_in_executor(self._threads, ssl.create_default_context)
         return self._tls
 

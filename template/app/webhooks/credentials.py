@@ -9,12 +9,15 @@ import base64
 import re
 from typing import Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from app.cipher import Cipher
 from app.errors import BadRequest
+from app.webhooks.client_certificate import CertificateShown, check_certificate
 
 MASK = "••••••"
+AUTHORIZATION, CERTIFICATE = "authorization", "client_certificate"  # keys of the column `auth`
 MOST_HEADERS = 20
 NAME_LENGTH, VALUE_LENGTH = 100, 2000
 
@@ -103,20 +106,57 @@ def sealed_headers(cipher: Cipher, headers: dict[str, str] | None) -> dict[str, 
     return {name.lower(): _seal(cipher, value) for name, value in headers.items()}
 
 
-def sealed_auth(cipher: Cipher, auth: Auth | None) -> dict[str, str] | None:
-    """As the column `auth` stores it."""
+def sealed_auth(
+    cipher: Cipher,
+    stored: Any,
+    auth: Auth | UnsetType | None = UNSET,
+    certificate: str | UnsetType | None = UNSET,
+) -> dict[str, dict[str, str]] | None:
+    """As the column `auth` stores both credentials; one that is not given stays as it is stored."""
+    found: dict[str, dict[str, str]] = dict(stored or {})
     if auth is None:
-        return None
-    kind = "basic" if isinstance(auth, Basic) else "bearer"
-    return {"kind": kind, "value": _seal(cipher, _authorization(auth))}
+        found.pop(AUTHORIZATION, None)
+    elif not isinstance(auth, UnsetType):
+        kind = "basic" if isinstance(auth, Basic) else "bearer"
+        found[AUTHORIZATION] = {"kind": kind, "value": _seal(cipher, _authorization(auth))}
+    if certificate is None:
+        found.pop(CERTIFICATE, None)
+    elif not isinstance(certificate, UnsetType):
+        shown = msgspec.to_builtins(check_certificate(certificate))
+        found[CERTIFICATE] = shown | {"value": _seal(cipher, certificate)}
+    return found or None
 
 
 def opened(cipher: Cipher, headers: Any, auth: Any) -> dict[str, str]:
     """The headers to send, decrypted."""
     found = {name: _open(cipher, value) for name, value in (headers or {}).items()}
-    if auth is not None:
-        found["authorization"] = _open(cipher, auth["value"])
+    if auth and AUTHORIZATION in auth:
+        found[AUTHORIZATION] = _open(cipher, auth[AUTHORIZATION]["value"])
     return found
+
+
+def client_certificate(cipher: Cipher, auth: Any) -> bytes | None:
+    """The PEM text to show by TLS, decrypted."""
+    stored = (auth or {}).get(CERTIFICATE)
+    return None if stored is None else _open(cipher, stored["value"]).encode()
+
+
+def auth_shown(auth: Any) -> AuthShown | None:
+    """What is shown of the column `auth`: the kind of `authorization`."""
+    stored = (auth or {}).get(AUTHORIZATION)
+    return None if stored is None else AuthShown(stored["kind"])
+
+
+def certificate_shown(auth: Any) -> CertificateShown | None:
+    """And of the client certificate."""
+    stored = (auth or {}).get(CERTIFICATE)
+    return (
+        None
+        if stored is None
+        else msgspec.convert(
+            {"subject": stored["subject"], "expires_at": stored["expires_at"]}, CertificateShown
+        )
+    )
 
 
 def masked(headers: Any) -> dict[str, str]:

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from app.outbox.message import Ordering
 from app.outbox.policy import RetryPolicy
+from app.webhooks.client_certificate import CertificateShown
 from app.webhooks.credentials import Auth, AuthShown
 from app.webhooks.schemes import Signature
 
@@ -33,6 +34,7 @@ class EndpointCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     signature: Signature = Signature.V1
     headers: dict[str, str] = {}  # your own, on every request
     auth: Auth | None = None  # null: no `authorization`
+    client_certificate: str | None = None  # PEM, its key too; shown to the receiver by TLS
 
 
 class EndpointUpdate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,6 +51,7 @@ class EndpointUpdate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_in_flight: int | UnsetType | None = UNSET
     headers: dict[str, str] | UnsetType = UNSET  # all of them
     auth: Auth | UnsetType | None = UNSET
+    client_certificate: str | UnsetType | None = UNSET
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -69,6 +72,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     signature: Signature  # of the current secret
     headers: dict[str, str]  # values masked
     auth: AuthShown | None
+    client_certificate: CertificateShown | None
     status: str  # enabled | disabled | deleted
     disabled_reason: str | None
     disabled_at: datetime | None

@@ -18,7 +18,7 @@ from app.outbox.message import Ordering, webhook_destination
 from app.outbox.ordering import Order, order_of
 from app.outbox.subscriptions import patterns_of
 from app.program import program
-from app.webhooks.credentials import AuthShown, masked
+from app.webhooks.credentials import auth_shown, certificate_shown, masked
 from app.webhooks.endpoint import Endpoint
 from app.webhooks.endpoint_rules import TENANT_LENGTH
 from app.webhooks.retry import policy_of, span_in_words
@@ -100,7 +100,8 @@ def shown(row: Row[Any], types: tuple[str, ...], order: Order) -> Endpoint:
         gap_seconds=order.gap_seconds if order.ordering is Ordering.YIELD else None,
         rate_per_second=row.rate_per_second, max_in_flight=row.max_in_flight,
         signature=Signature(row.signature), headers=masked(row.headers),
-        auth=None if row.auth is None else AuthShown(row.auth["kind"]), status=row.status,
+        auth=auth_shown(row.auth), client_certificate=certificate_shown(row.auth),
+        status=row.status,
         disabled_reason=row.disabled_reason, disabled_at=row.disabled_at,
         failing_since=row.failing_since, waits_for=_waits_for(row), created_at=row.created_at,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from app.errors import BadRequest
 from app.outbox.event import check_text
 from app.outbox.policy import Exponential, Ladder
 from app.outbox.subscriptions import check_pattern
+from app.webhooks.client_certificate import check_certificate
 from app.webhooks.credentials import Basic, Bearer, check_auth, check_headers
 from app.webhooks.endpoint import EndpointCreate, EndpointUpdate
 from app.webhooks.retry import check_policy, check_range
@@ -44,6 +45,8 @@ def check_update(wanted: EndpointUpdate, settings: Settings) -> None:
         check_headers(wanted.headers)
     if isinstance(wanted.auth, Basic | Bearer):
         check_auth(wanted.auth)
+    if isinstance(wanted.client_certificate, str):
+        check_certificate(wanted.client_certificate)
     if isinstance(wanted.timeout_seconds, float | int):
         _check_timeout(wanted.timeout_seconds, settings)
     if isinstance(wanted.retry, Exponential | Ladder):

@@ -60,7 +60,7 @@ async def create_endpoint(
         "max_in_flight": wanted.max_in_flight,
         "signature": wanted.signature.value,
         "headers": sealed_headers(cipher, wanted.headers),
-        "auth": sealed_auth(cipher, wanted.auth),
+        "auth": sealed_auth(cipher, None, wanted.auth, wanted.client_certificate),
     }
     await session.execute(insert(endpoints).values(values))
     endpoint_id = values["id"]
@@ -93,8 +93,9 @@ async def update_endpoint(
         changes["retry"] = stored_policy(changes["retry"])
     if "headers" in changes:
         changes["headers"] = sealed_headers(cipher, changes["headers"])
-    if "auth" in changes:
-        changes["auth"] = sealed_auth(cipher, changes["auth"])
+    if {"auth", "client_certificate"} & set(changes):
+        changes["auth"] = sealed_auth(cipher, row.auth, wanted.auth, wanted.client_certificate)
+        changes.pop("client_certificate", None)
     if types is not None:
         await subscribe(session, destination, row.tenant, types)
     await change(session, endpoint_id, **changes)

@@ -21,7 +21,7 @@ from app.config import Settings
 from app.db.dialect import db_now
 from app.outbox.message import Deferred, ParkedReason
 from app.outbox.policy import RetryPolicy
-from app.webhooks.credentials import opened
+from app.webhooks.credentials import client_certificate, opened
 from app.webhooks.endpoint_rules import longest_timeout
 from app.webhooks.retry import policy_of
 from app.webhooks.schemes import Signature
@@ -88,6 +88,7 @@ def prepare(rows: Rows, cipher: Cipher, settings: Settings) -> Ready | Deferred:
             first.url,
             total_seconds=min(timeout, longest_timeout(settings)),
             connect_seconds=settings.connect_timeout_seconds,
+            client=client_certificate(cipher, first.auth),
         )
         signers = tuple(
             signer_of(Signature(row.signature), cipher.decrypt(row.ciphertext)) for row in rows

@@ -72,7 +72,10 @@ async def _endpoints(session: AsyncSession, cipher: Cipher, after: UUID) -> Step
     changed = 0
     for row in rows:
         headers = {name: _anew(cipher, value) for name, value in (row.headers or {}).items()}
-        auth = row.auth and row.auth | {"value": _anew(cipher, row.auth["value"])}
+        auth = {
+            kind: stored | {"value": _anew(cipher, stored["value"])}
+            for kind, stored in (row.auth or {}).items()
+        } or None
         values: dict[str, Any] = {"headers": headers or None, "auth": auth}
         if (values["headers"], auth) != (row.headers, row.auth):
             await session.execute(update(endpoints).where(e.id == row.id).values(values))

@@ -42,8 +42,12 @@ class Target:
     connect_seconds: float
 
     @classmethod
-    def of(cls, url: str, *, total_seconds: float, connect_seconds: float) -> "Target":
+    def of(
+        cls, url: str, *, total_seconds: float, connect_seconds: float, client: bytes | None = None
+    ) -> "Target":
         """`total_seconds` covers everything, `connect_seconds` resolving, TCP and TLS of it.
+
+        `client`: the certificate to show, with its key, as PEM.
 
         Raises ValueError for a URL that can't be called.
         """
@@ -54,7 +58,7 @@ class Target:
         line = f"POST {parsed.raw_path_qs} HTTP/1.1\r\nhost: {parsed.host_port_subcomponent}\r\n"
         if not line.isascii() or sum(not c.isprintable() for c in line) != 4:
             raise ValueError("a URL is printable ASCII")
-        origin = Origin(parsed.scheme == "https", host, port)
+        origin = Origin(parsed.scheme == "https", host, port, client)
         return cls(origin, line.encode(), total_seconds, min(connect_seconds, total_seconds))
 
 

@@ -31,7 +31,7 @@ endpoints = Table(
     Column("max_in_flight", Integer),
     Column("signature", String(4), nullable=False, server_default=text("'v1'")),
     Column("headers", JSON(none_as_null=True)),  # the owner's own: name to encrypted value
-    Column("auth", JSON(none_as_null=True)),  # kind, and the encrypted `authorization`
+    Column("auth", JSON(none_as_null=True)),  # credentials: kind to encrypted value, and more
     Column("version", Integer, nullable=False, server_default=text("1")),  # grows at each change
     # Written by relays, at changes only, never per message; `version` stays.
     Column("failing_since", UtcDateTime),  # null: its latest answer was good
