@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tests.crash.storm import LONG, SHORT, storm
@@ -21,7 +22,7 @@ def main() -> int:
     print(f"{plan}", flush=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="crash-") as folder:
-        ledger = asyncio.run(storm(Path(folder), plan))
+        ledger = asyncio.run(storm(Path(folder), plan, partial(print, flush=True)))
     print(f"{ledger}\n{time.monotonic() - started:.0f} s")
     for line in ledger.broken:
         print(f"BROKEN: {line}")

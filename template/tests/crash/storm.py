@@ -65,6 +65,7 @@ class Storm:
     plant: Plant
     plan: Plan
     random: Random
+    said: Callable[[str], None]
     accepted: set[int] = field(default_factory=set)
     faults: Counter[str] = field(default_factory=Counter)
     _allowed: int = 0
@@ -80,6 +81,7 @@ class Storm:
                 self._allowed = self.plan.events * number // len(steps)
                 self._more.set()
                 await step()
+                self.said(f"{number} of {len(steps)} faults, {len(self.accepted)} events accepted")
         await self._drained()
         for relay in self.plant.relays:
             assert relay.process is not None
@@ -220,7 +222,7 @@ async def _posted(client: httpx.AsyncClient, path: str, body: object, key: str) 
             await asyncio.sleep(0.1)
 
 
-async def storm(folder: Path, plan: Plan) -> Ledger:
-    """One run in a folder of its own."""
+async def storm(folder: Path, plan: Plan, said: Callable[[str], None] = lambda _: None) -> Ledger:
+    """One run in a folder of its own; `said` hears how far it is."""
     async with running_plant(folder, plan.relays, plan.seed) as plant:
-        return await Storm(plant, plan, Random(plan.seed)).run()
+        return await Storm(plant, plan, Random(plan.seed), said).run()
