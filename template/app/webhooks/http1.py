@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
 
     def on_status(self, reason: bytes) -> None:
         """Some of the reason phrase; whether that was all of it the next byte tells."""
-        self._reason, self._reason_read = reason, True
+        self._reason, self._reason_read = reason, bool(reason)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header line as it came; not a trailer."""

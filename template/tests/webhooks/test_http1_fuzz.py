@@ -4,7 +4,7 @@ import asyncio
 import re
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.outbox.message import Response
@@ -55,6 +55,7 @@ def must_be_delivered(answer: bytes) -> bool:
     return match is not None
 
 
+@example([(b"HTTP/1.0 201 Created\r\n", [20])])
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.tuples(answers, cuts), min_size=1, max_size=EXAMPLES))
 def test_only_a_2xx_status_line_is_a_delivery_and_each_request_goes_out_once(batch):
