@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 from msgspec import Struct
 
-from app.outbox.statements_ordered import PROBES
+from app.outbox.statements_ordered import LEAST_PROBES, PROBES
 from app.outbox.store import Backend, Claimed, Wanted
 
 logger = structlog.get_logger("app.outbox")
@@ -70,16 +70,19 @@ class TwoLanes:
         if not mine:
             return Claimed([], [], {})
         after = [self._after.get(each.destination, "") for each in mine]
-        found, picked = await self._backend.claim_ordered(mine, after, limit, now)
+        probes = max(LEAST_PROBES, PROBES // len(mine))
+        found, picked = await self._backend.claim_ordered(mine, after, probes, limit, now)
         return Claimed(
             found.claims,
             found.reclaimed,
             {},
             passed=_passed(found, picked),
-            unfinished=self._remember(mine, picked),
+            unfinished=self._remember(mine, picked, probes),
         )
 
-    def _remember(self, wanted: Sequence[Wanted], picked: Sequence[Picked]) -> frozenset[str]:
+    def _remember(
+        self, wanted: Sequence[Wanted], picked: Sequence[Picked], probes: int
+    ) -> frozenset[str]:
         """Where to go on next time; the destinations whose keys were not all looked at."""
         unfinished = set()
         for each in wanted:
@@ -87,7 +90,7 @@ class TwoLanes:
             mine = [one for one in picked if one.destination == name]
             last = max(mine, key=lambda one: one.probes, default=None)
             full = len(mine) >= each.slots
-            if last is not None and (full or last.probes == PROBES):
+            if last is not None and (full or last.probes == probes):
                 self._after[name] = last.ordering_key
                 self._again.update({name} if full else ())
                 unfinished.add(name)

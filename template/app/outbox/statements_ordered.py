@@ -11,7 +11,8 @@ destinations would wait for it. Both databases get the same text.
 
 from app.outbox.tables import ORDERED
 
-PROBES = 1000  # keys looked at in one go, if none of them may go
+PROBES = 1000  # keys looked at in one go, of all destinations together, if none of them may go
+LEAST_PROBES = 20  # of one destination
 LINE = 20  # messages of a key that are stuck and not parked; those behind wait for them
 
 ORDERED_SCAN = f"""WITH RECURSIVE scan (destination) AS (
@@ -46,16 +47,16 @@ def _stuck_since(alias: str, policy: str, now: str) -> str:
         CASE WHEN {alias}.losses > 0 THEN {alias}.claimed_at END) END"""
 
 
-_KEYS = f"""WITH RECURSIVE keys (ordering_key, probes) AS (
+_KEYS = """WITH RECURSIVE keys (ordering_key, probes) AS (
   SELECT (SELECT min(ordering_key) FROM outbox_messages
-    WHERE {{own}} AND ordering_key > {{after}}), 1
+    WHERE {own} AND ordering_key > {after}), 1
   UNION ALL
   SELECT (SELECT min(ordering_key) FROM outbox_messages
-    WHERE {{own}} AND ordering_key > k.ordering_key), k.probes + 1
-  FROM keys k WHERE k.ordering_key IS NOT NULL AND k.probes < {PROBES}
+    WHERE {own} AND ordering_key > k.ordering_key), k.probes + 1
+  FROM keys k WHERE k.ordering_key IS NOT NULL AND k.probes < {probes}
 ), heads AS (
   SELECT k.ordering_key, k.probes, (SELECT id FROM outbox_messages
-    WHERE {{own}} AND ordering_key = k.ordering_key ORDER BY sequence LIMIT 1) AS head
+    WHERE {own} AND ordering_key = k.ordering_key ORDER BY sequence LIMIT 1) AS head
   FROM keys k WHERE k.ordering_key IS NOT NULL
 )"""
 # Of those behind a stuck head the first that has waited long enough for all that are stuck.
@@ -84,10 +85,12 @@ _PICK = f"""{_KEYS}, picked AS (
   FROM heads h JOIN outbox_messages m ON m.id = h.head
 )
 SELECT ordering_key, probes, id, id <> head AS passed
-FROM picked WHERE id IS NOT NULL OR probes = {PROBES}"""
+FROM picked WHERE id IS NOT NULL OR probes = {{probes}}"""
 
 
-def pick(*, destination: str, after: str, policy: str, past_gap: str, latest: str, now: str) -> str:
+def pick(
+    *, destination: str, after: str, policy: str, past_gap: str, latest: str, now: str, probes: str
+) -> str:
     """Of each key after `after` the message that may go, for one destination.
 
     `past_gap`: whether `{since}` is a gap ago; `latest`: the function that gives the latest of
@@ -97,6 +100,7 @@ def pick(*, destination: str, after: str, policy: str, past_gap: str, latest: st
     since = _WAITS_SINCE.format(own=own, latest=latest)
     return _PICK.format(
         own=own,
+        probes=probes,
         after=after,
         policy=policy,
         past_gap=past_gap.format(since=since),

@@ -85,6 +85,7 @@ _PICK = pick(
     policy="w.policy",
     past_gap=f"{{since}} + make_interval(secs => w.gap_seconds) <= {_NOW_4}",
     latest="greatest",
+    probes="$5::int",
     now=_NOW_4,
 )
 PICK_ORDERED = f"""SELECT w.destination, w.policy, p.*

@@ -62,6 +62,7 @@ _PICK = pick(
     policy=":policy",
     past_gap=f"strftime({FORMAT}, {{since}}, :gap || ' seconds') <= {NOW}",
     latest="max",
+    probes=":probes",
     now=NOW,
 )
 PICK_ORDERED = text(f"{_PICK} LIMIT :slots")

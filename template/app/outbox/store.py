@@ -81,7 +81,12 @@ class Backend(Protocol):
         self, wanted: Sequence[Wanted], limit: int, now: datetime | None
     ) -> Claimed: ...
     async def claim_ordered(
-        self, wanted: Sequence[Wanted], after: Sequence[str], limit: int, now: datetime | None
+        self,
+        wanted: Sequence[Wanted],
+        after: Sequence[str],
+        probes: int,
+        limit: int,
+        now: datetime | None,
     ) -> "tuple[Claimed, list[Picked]]": ...
     async def ordered_destinations(self) -> list[str]: ...
     async def claim_lone(

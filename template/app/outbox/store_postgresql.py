@@ -41,11 +41,16 @@ class PostgresqlBackend:
         return claimed(rows, token, before)
 
     async def claim_ordered(
-        self, wanted: Sequence[Wanted], after: Sequence[str], limit: int, now: datetime | None
+        self,
+        wanted: Sequence[Wanted],
+        after: Sequence[str],
+        probes: int,
+        limit: int,
+        now: datetime | None,
     ) -> tuple[Claimed, list[Picked]]:
         """Two statements: which may go, and taking those that nobody took meanwhile."""
         names, slots = [w.destination for w in wanted], [w.slots for w in wanted]
-        rows = await self._claims.fetch(sql.PICK_ORDERED, names, slots, list(after), now)
+        rows = await self._claims.fetch(sql.PICK_ORDERED, names, slots, list(after), now, probes)
         picked = [Picked(**dict(row)) for row in rows]
         ids = [one.id for one in picked if one.id is not None][:limit]
         if not ids:

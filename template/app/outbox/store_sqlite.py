@@ -50,7 +50,12 @@ class SqliteBackend:
             return await self._taken(connection, ids, token, before, now)
 
     async def claim_ordered(
-        self, wanted: Sequence[Wanted], after: Sequence[str], limit: int, now: datetime | None
+        self,
+        wanted: Sequence[Wanted],
+        after: Sequence[str],
+        probes: int,
+        limit: int,
+        now: datetime | None,
     ) -> tuple[Claimed, list[Picked]]:
         """One look for each destination, and one statement that takes."""
         token, before = uuid4(), time.monotonic()
@@ -62,7 +67,7 @@ class SqliteBackend:
                 _, policy, gap = policies.get(name, (name, "strict", 0.0))
                 chosen = {"destination": name, "slots": each.slots, "after": key, "now": _now(now)}
                 rows = await connection.execute(
-                    sql.PICK_ORDERED, chosen | {"policy": policy, "gap": gap}
+                    sql.PICK_ORDERED, chosen | {"policy": policy, "gap": gap, "probes": probes}
                 )
                 picked += [_picked(name, policy, row) for row in rows.mappings()]
             ids = [one.id.hex for one in picked if one.id is not None][:limit]

@@ -37,7 +37,7 @@ async def test_a_claim_in_order_looks_at_a_few_rows_of_a_few_keys(
     try:
         if analysed:
             await connection.execute("ANALYZE")
-        ran = await explain(connection, postgresql.PICK_ORDERED, [A], [SLOTS], [""], None)
+        ran = await explain(connection, postgresql.PICK_ORDERED, [A], [SLOTS], [""], None, 1000)
     finally:
         await connection.close()
     assert [n for n in ran if n["Node Type"] == "Seq Scan"] == []
@@ -51,7 +51,15 @@ async def test_a_claim_in_order_looks_at_a_few_rows_of_a_few_keys(
 @on_sqlite
 async def test_on_sqlite_it_goes_by_the_same_index(database: Database):
     """No scan over the table in any part of it."""
-    values = {"destination": A, "after": "", "slots": 9, "policy": "yield", "gap": 1, "now": "now"}
+    values = {
+        "destination": A,
+        "after": "",
+        "slots": 9,
+        "policy": "yield",
+        "gap": 1,
+        "now": "now",
+        "probes": 9,
+    }
     async with database.reader.connect() as connection:
         plan = text(f"EXPLAIN QUERY PLAN {sqlite.PICK_ORDERED.text}")
         steps = [row[3] for row in await connection.execute(plan, values)]
