@@ -61,7 +61,9 @@ def certificate_from(path: Path | None) -> str | None:
     try:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--client-certificate {path}: {error}") from None
+        raise UsageError(
+            f"--client-certificate {path}: {error}", hint="name a PEM file, or none"
+        ) from None
 
 
 def changed_certificate(path: Path | None) -> str | UnsetType | None:

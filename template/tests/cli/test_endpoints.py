@@ -1,7 +1,10 @@
 """`endpoints`: added, looked at, tested, rotated, disabled, deleted."""
 
+from pathlib import Path
+
 from tests.cli.command import Project, assert_sentence
 from tests.cli.seed import audited
+from tests.support.certificate import self_signed
 from tests.support.receiver import Answer, receiver_in_thread
 
 URL = "https://example.com/hooks"
@@ -122,3 +125,33 @@ def test_a_retry_policy_that_is_none_is_refused(embedded: Project):
         assert words in done.stderr
         assert "Traceback" not in done.stderr
     assert embedded.json("endpoints", "list") == {"items": []}
+
+
+def test_headers_credentials_and_a_certificate_are_given_and_taken_back(
+    embedded: Project, tmp_path: Path
+):
+    """Shown by name only; `-` reads the credentials, so that they are in no history."""
+    pem = tmp_path / "sender.pem"
+    pem.write_text("".join(file.read_text() for file in self_signed(tmp_path, "sender.example")))
+    made = embedded.json(
+        "endpoints", "add", URL, "--types", "*", "--header", "X-Key: k3y", "--auth",
+        "bearer t0k3n", "--client-certificate", pem,
+    )  # fmt: skip
+    assert set(made["headers"]) == {"x-key"}
+    assert made["auth"] == {"kind": "bearer"}
+    assert made["client_certificate"]["subject"] == "CN=sender.example"
+    changed = embedded.json(
+        "endpoints", "update", made["id"], "--header", "none", "--client-certificate", "none"
+    )
+    assert (changed["headers"], changed["client_certificate"]) == ({}, None)
+    assert changed["auth"] == {"kind": "bearer"}
+    for arguments, word in (
+        (("--auth", "digest x"), "--auth"),
+        (("--header", "no colon"), "no colon"),
+        (("--client-certificate", tmp_path / "absent"), "absent"),
+    ):
+        done = embedded.run("endpoints", "update", made["id"], *arguments)
+        assert_sentence(done, 2, word)
+    refused = embedded.run("endpoints", "update", made["id"], "--header", "host: x")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "host is written by the sender" in refused.stderr
