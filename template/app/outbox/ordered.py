@@ -12,6 +12,7 @@ from uuid import UUID
 
 import structlog
 from msgspec import Struct
+from sqlalchemy import RowMapping
 
 from app.outbox.statements_ordered import LEAST_PROBES, PROBES
 from app.outbox.store import Backend, Claimed, Wanted
@@ -28,6 +29,13 @@ class Picked(Struct, frozen=True):
     probes: int
     id: UUID | None
     passed: bool  # a lower sequence of its key is still open
+
+
+def picked_from(destination: str, policy: str, row: RowMapping) -> Picked:
+    """A row of SQLite."""
+    message_id = None if row["id"] is None else UUID(row["id"])
+    key, probes = row["ordering_key"], row["probes"]
+    return Picked(destination, policy, key, probes, message_id, bool(row["passed"]))
 
 
 class TwoLanes:

@@ -19,7 +19,7 @@ from app.db.dialect import sqlite_text
 from app.db.engine import Database
 from app.outbox import statements_sqlite as sql
 from app.outbox.message import Claim
-from app.outbox.ordered import Picked
+from app.outbox.ordered import Picked, picked_from
 from app.outbox.parked_events import crashed_events, parked_events, tell_parked
 from app.outbox.settlement import Row, row_of
 from app.outbox.store import Claimed, Due, Settlement, Wanted
@@ -69,7 +69,7 @@ class SqliteBackend:
                 rows = await connection.execute(
                     sql.PICK_ORDERED, chosen | {"policy": policy, "gap": gap, "probes": probes}
                 )
-                picked += [_picked(name, policy, row) for row in rows.mappings()]
+                picked += [picked_from(name, policy, row) for row in rows.mappings()]
             ids = [one.id.hex for one in picked if one.id is not None][:limit]
             values = self._claim_values(token, now) | {"ids": _json(ids)}
             taken = (await connection.execute(sql.CLAIM_ORDERED, values)).scalars() if ids else ()
@@ -182,12 +182,6 @@ def _json(values: object) -> str:
 
 def _ids(result: CursorResult[Any]) -> set[UUID]:
     return {UUID(text) for text in result.scalars()}
-
-
-def _picked(destination: str, policy: str, row: RowMapping) -> Picked:
-    picked = None if row["id"] is None else UUID(row["id"])
-    key, probes, passed = row["ordering_key"], row["probes"], bool(row["passed"])
-    return Picked(destination, policy, key, probes, picked, passed)
 
 
 def _typed(row: RowMapping) -> dict[str, Any]:
