@@ -29,6 +29,7 @@ from tests.crash.plant import (
 )
 
 BATCH = 10
+REQUEST_SECONDS = 5.0
 BACKENDS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
 READ_ONLY = 'ALTER DATABASE "{name}" SET default_transaction_read_only = on'
 WRITABLE = 'ALTER DATABASE "{name}" RESET default_transaction_read_only'
@@ -132,7 +133,7 @@ class Storm:
         relay = self.random.choice(self.plant.relays)
         if not await self._works(relay):
             self.faults["kills of idle relays"] += 1
-        await asyncio.sleep(0.2 * self.random.random())
+        await self._requests_are_out()
         relay.kill()
         relay.start()
         await relay.up()
@@ -148,6 +149,15 @@ class Storm:
             await asyncio.sleep(0.05)
         return False
 
+    async def _requests_are_out(self) -> None:
+        """Wait for one more request, then for a part of the time that it takes."""
+        receiver = self.plant.receiver
+        try:
+            await receiver.wait_for(len(receiver.requests) + 1, timeout=REQUEST_SECONDS)
+        except AssertionError:
+            self.faults["kills while nothing was out"] += 1
+        await asyncio.sleep(0.05 * self.random.random())
+
     async def _kill_api(self) -> None:
         self.plant.api.kill()
         self.plant.api.start()
@@ -158,6 +168,7 @@ class Storm:
         relay = self.random.choice(self.plant.relays)
         await self._works(relay)
         assert relay.process is not None
+        await self._requests_are_out()
         relay.process.freeze()
         await asyncio.sleep(LEASE_SECONDS + 1)
         relay.process.wake()
