@@ -43,7 +43,7 @@ crash: .venv/.tools ## Kill, freeze and cut off everything for minutes; print th
 mutants: .venv/.tools ## Take out one guard at a time; a test must turn red for each
 	$(BIN)/python -m tools.mutants
 
-check: .venv/.tools ## Lint, format, types, import contracts, house rules
+check: .venv/.tools ## Lint, format, types, import contracts, house rules, conformance page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -53,6 +53,7 @@ check: .venv/.tools ## Lint, format, types, import contracts, house rules
 	$(TEMPLATE)/mypy
 	$(TEMPLATE)/lint-imports
 	$(BIN)/python -m tools.house_rules
+	$(BIN)/python -m tools.conformance --check
 
 format: .venv/.tools ## Format and fix what can be fixed
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .

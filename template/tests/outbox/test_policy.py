@@ -13,6 +13,7 @@ from app.outbox.policy import (
     Park,
     RetryIn,
     Span,
+    jittered,
     next_step,
     span_of,
 )
@@ -53,6 +54,18 @@ def test_the_attempts_that_are_made_are_the_span_that_is_shown(policy):
                 assert isinstance(end, Park)
                 break
     assert span_of(policy) == Span(attempts, age)
+
+
+@pytest.mark.parametrize(
+    ("policy", "least", "most"), [(LADDER, 150, 450), (Exponential(base_seconds=150), 240, 360)]
+)
+def test_waits_are_spread_by_the_jitter_to_either_side(policy, least, most):
+    """Half to one and a half times for a ladder, a fifth to either side else, never above the cap."""
+    random = Random(1)
+    waits = [jittered(policy, 2, random) for _ in range(1000)]
+    assert least <= min(waits) < least * 1.05
+    assert most * 0.95 < max(waits) <= most
+    assert max(jittered(Exponential(), 11, random) for _ in range(1000)) == 1800
 
 
 def test_retry_after_is_capped_and_never_earlier_than_the_plan():
