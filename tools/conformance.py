@@ -34,7 +34,9 @@ What a project promises in its own words is in
 [its guarantees](../template/docs/guarantees.md).
 
 **yes**: as much as theirs, or more. **partly**: the third column says what is missing. **no**: not
-there, with the reason. Tests below `template/` run in a generated project too; some of them alone:
+there, with the reason. Tests below `template/` run in a generated project too. `make test` leaves out
+those marked nightly (`make test-nightly`), Chromium (`make test-browser`) and Node (`make test-js` of a
+generated project). Some of them alone:
 
 ```console
 $ cd template && ../.venv/bin/python -m pytest tests/outbox/test_publish.py -k test_g1
@@ -43,18 +45,29 @@ $ cd template && ../.venv/bin/python -m pytest tests/outbox/test_publish.py -k t
 
 
 @cache
-def tests_of(file: Path) -> frozenset[str]:
-    """Every test of a module as pytest names it: `test_x`, or `Class::test_x`."""
+def tests_of(file: Path) -> dict[str, bool]:
+    """Every test of a module as pytest names it, `test_x` or `Class::test_x`; True: nightly only."""
 
-    def walk(body: Iterable[ast.stmt], prefix: str = "") -> Iterator[str]:
+    def walk(body: Iterable[ast.stmt], prefix: str = "") -> Iterator[tuple[str, bool]]:
         for node in body:
             match node:
                 case ast.ClassDef():
                     yield from walk(node.body, f"{prefix}{node.name}::")
                 case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name.startswith("test_"):
-                    yield prefix + node.name
+                    marks = (d.id for d in node.decorator_list if isinstance(d, ast.Name))
+                    yield prefix + node.name, "nightly" in marks
 
-    return frozenset(walk(ast.parse(file.read_text("utf-8")).body))
+    return dict(walk(ast.parse(file.read_text("utf-8")).body)) if file.is_file() else {}
+
+
+def left_out(test: str) -> str:
+    """When `make test` leaves this test out."""
+    file, name = split(test)
+    if tests_of(ROOT / file).get(name):
+        return " (nightly)"
+    if file.startswith("template/tests/browser/"):
+        return " (Chromium)"
+    return " (Node)" if "javascript" in name else ""
 
 
 def split(test: str) -> tuple[str, str]:
@@ -64,7 +77,7 @@ def split(test: str) -> tuple[str, str]:
 
 
 def row_findings(where: str, row: Row) -> Iterator[str]:
-    """A yes or a partly without a test, a no with one, tests that are named twice or not there."""
+    """A yes or a partly without a test that is run, a no with one, tests named twice or not there."""
     if bool(row.tests) == (row.verdict is Verdict.NO):
         wanted = "names a test" if row.tests else "names no test"
         yield f"{where}: {row.feature!r} is {row.verdict} and {wanted}"
@@ -76,6 +89,8 @@ def row_findings(where: str, row: Row) -> Iterator[str]:
             yield f"{where}: {row.feature!r} names {file}, which does not exist"
         elif name not in tests_of(ROOT / file):
             yield f"{where}: {row.feature!r} names {name}, which {file} does not have"
+    if row.tests and all(map(left_out, row.tests)):
+        yield f"{where}: {row.feature!r} names only tests that `make test` leaves out"
 
 
 def findings(sources: Iterable[Source] = SOURCES) -> list[str]:
@@ -94,7 +109,7 @@ def row_line(row: Row) -> str:
 
     def link(test: str) -> str:
         file, name = split(test)
-        return f"[`{name}`](../{file})"
+        return f"[`{name}`](../{file}){left_out(test)}"
 
     proof = "<br>".join(map(link, row.tests)) or "-"
     return f"| {row.feature} | {row.verdict} | {row.ours} | {proof} |"
