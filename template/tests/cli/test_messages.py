@@ -48,7 +48,7 @@ def test_show_adds_attempts_and_body(embedded: Project):
     """JSON has them as fields, the other form as sections."""
     (message,) = pending(embedded, "order.created", data={"total": "12.00"})
     shown = embedded.json("messages", "show", message)
-    assert set(shown) == FIELDS | {"attempt_log", "body"}
+    assert set(shown) == FIELDS | {"attempt_log", "body", "ordering_key", "sequence", "waits_for"}
     assert shown["body"]["data"] == {"total": "12.00"}
     text = embedded.ok("messages", "show", message)
     assert '"total": "12.00"' in text

@@ -194,7 +194,9 @@ async def test_gone_disables_only_what_was_not_changed_meanwhile(database, setti
     """A 410 from the old URL must not disable an endpoint that has been moved since."""
     made = await make(database, settings)
     async with database.transaction() as session:
-        await update_endpoint(session, CIPHER, settings, made.id, EndpointUpdate(url="https://example.net"))
+        await update_endpoint(
+            session, CIPHER, settings, made.id, EndpointUpdate(url="https://example.net")
+        )
         assert not await disable_gone(session, made.id, 1)
         assert await disable_gone(session, made.id, 2)
         assert (await get_endpoint(session, made.id)).disabled_reason == "it answered 410 Gone"
