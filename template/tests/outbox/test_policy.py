@@ -60,7 +60,7 @@ def test_the_attempts_that_are_made_are_the_span_that_is_shown(policy):
     ("policy", "least", "most"), [(LADDER, 150, 450), (Exponential(base_seconds=150), 240, 360)]
 )
 def test_waits_are_spread_by_the_jitter_to_either_side(policy, least, most):
-    """Half to one and a half times for a ladder, else a fifth to either side; never over the cap."""
+    """Half to one and a half times for a ladder, else a fifth either way; never over the cap."""
     random = Random(1)
     waits = [jittered(policy, 2, random) for _ in range(1000)]
     assert least <= min(waits) < least * 1.05
