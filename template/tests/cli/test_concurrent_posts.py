@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 
-import aiohttp
+import httpx
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -23,19 +23,15 @@ Answer = tuple[str, int, bytes, bool]
 
 async def post_all(url: str, key: str) -> list[Answer]:
     """Every request has a connection of its own and is sent before the first answer is read."""
-    connector = aiohttp.TCPConnector(limit=0)
-    timeout = aiohttp.ClientTimeout(total=SECONDS)
+    limits = httpx.Limits(max_connections=None)
     headers = {"Authorization": f"Bearer {key}"}
-    async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, headers=headers
-    ) as client:
+    async with httpx.AsyncClient(limits=limits, timeout=SECONDS, headers=headers) as client:
 
         async def post(number: int) -> Answer:
             name = f"key-{number % KEYS}"
             body = {"type": "thing.happened", "data": {"key": name}}
-            async with client.post(url, json=body, headers={"Idempotency-Key": name}) as answer:
-                replayed = "Idempotent-Replayed" in answer.headers
-                return name, answer.status, await answer.read(), replayed
+            answer = await client.post(url, json=body, headers={"Idempotency-Key": name})
+            return name, answer.status_code, answer.content, "Idempotent-Replayed" in answer.headers
 
         return await asyncio.gather(*(post(n) for n in range(KEYS * TIMES)))
 
