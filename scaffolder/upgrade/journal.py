@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -130,6 +131,10 @@ def read_journal(area: Area) -> Journal | None:
     return Journal(**loaded, items=tuple(items), step=step, verdicts=tuple(verdicts), notes=notes)
 
 
+# A process that was killed while it started git leaves a child that holds the lock until it execs.
+LOCK_SECONDS = 5.0
+
+
 @contextmanager
 def alone(area: Area) -> Iterator[None]:
     """Keep other upgrades of this work tree out; the system drops the lock of a dead process."""
@@ -139,13 +144,19 @@ def alone(area: Area) -> Iterator[None]:
         yield
         return
     with (area.git_dir / "scaffolder.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise BadInput(
-                "another `scaffolder upgrade` is running in this work tree",
-                hint="wait for it to end",
-            ) from None
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise BadInput(
+                        "another `scaffolder upgrade` is running in this work tree",
+                        hint="wait for it to end",
+                    ) from None
+                time.sleep(0.05)
+            else:
+                break
         yield
 
 
