@@ -41,7 +41,8 @@ def destination(target: str) -> Destination:
 
 
 def _below(path: Path) -> Destination:
-    return Destination(path, exists=path.is_dir())
+    # Not path.is_dir(): that raises for a name too long for the disk, which the name's rule is for.
+    return Destination(path, exists=os.path.isdir(path))  # noqa: PTH112
 
 
 def check_destination(place: Destination) -> None:

@@ -105,18 +105,18 @@ def template() -> Counts:
     return pytest("template", Path(sys.executable), ROOT / "template", ignore)
 
 
-def generate(name: str, *arguments: str) -> Path | None:
-    """A project made by the real command line; None when that failed."""
-    folder = WORK / name
+def generate(parent: Path, *arguments: str) -> Path | None:
+    """A project `shop` made by the real command line; None when that failed."""
+    folder = parent / "shop"
     shutil.rmtree(folder, ignore_errors=True)
-    WORK.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "scaffolder", "new", name, "--yes", "--no-git", *arguments]
-    return folder if run(command, WORK) == 0 else None
+    parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "scaffolder", "new", "shop", "--yes", "--no-git", *arguments]
+    return folder if run(command, parent) == 0 else None
 
 
 def generated() -> Counts:
     """The default project: `make check`, then its tests."""
-    folder = generate("generated")
+    folder = generate(WORK / "full")
     if folder is None or run(["make", "check"], folder, FOREIGN) != 0:
         return Counts(failed=1)
     python = folder / ".venv" / "bin" / "python"
@@ -125,10 +125,10 @@ def generated() -> Counts:
 
 def minimal() -> Counts:
     """The project without any feature, on the tools installed by `generated`."""
-    folder = generate("minimal", "--preset", "minimal", "--no-install")
+    folder = generate(WORK / "minimal", "--preset", "minimal", "--no-install")
     if folder is None:
         return Counts(failed=1)
-    python = WORK / "generated" / ".venv" / "bin" / "python"
+    python = WORK / "full" / "shop" / ".venv" / "bin" / "python"
     tests = ["tests/api", "tests/db", "tests/docs", "tests/handlers", "tests/test_secrets.py"]
     return pytest("minimal", python, folder, *tests, environment=FOREIGN)
 

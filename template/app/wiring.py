@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from app import features
 from app.api import docs, health, openapi, routes
 from app.api.auth import Authenticator
-from app.api.body import Body
+from app.api.body import Body, refuse_unread
 from app.api.dependencies import provided
 from app.api.problems import ERROR_PAGES, EXCEPTION_HANDLERS, ErrorPage
 from app.cipher import Cipher, check_sentinel
@@ -161,7 +161,6 @@ def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litesta
 
 def _litestar(components: Components, authenticator: Authenticator, lifespan: Lifespan) -> Litestar:
     settings = components.settings
-    loaded = features.load()
     return Litestar(
         route_handlers=[
             health.live,
@@ -171,15 +170,16 @@ def _litestar(components: Components, authenticator: Authenticator, lifespan: Li
             *routes.ROUTES,
             Endpoints,
             webhook_keys,
-            *(handler for feature in loaded for handler in feature.route_handlers),
+            *(handler for feature in features.load() for handler in feature.route_handlers),
         ],
         guards=[authenticator],
+        before_request=refuse_unread,
         dto=Body,
         return_dto=None,
         dependencies=_dependencies(components),
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=[lifespan],
-        state=State({ERROR_PAGES: _error_pages(loaded), "database": components.database}),
+        state=State({ERROR_PAGES: _error_pages(features.load()), "database": components.database}),
         plugins=[openapi.StrictStructs()],
         openapi_config=openapi.config(components.catalogue),
         request_max_body_size=settings.body_limit_bytes,

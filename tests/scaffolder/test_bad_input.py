@@ -20,6 +20,7 @@ NEW = ("new", "my-app", "--yes", "--no-install")
     [
         ("My App!", "ASCII letters"),
         ("", "ASCII letters"),
+        ("a" * 300, "at most 64"),
         ("-x-", "ASCII letters"),
         ("../x", "ASCII letters"),
         ("a/b", "ASCII letters"),

@@ -11,6 +11,7 @@ from types import UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin
 
 import msgspec
+from litestar import Request
 from litestar.dto import AbstractDTO
 from litestar.dto.data_structures import DTOFieldDefinition
 from litestar.typing import FieldDefinition
@@ -35,6 +36,11 @@ class Body(AbstractDTO[Any]):
     ) -> None:
         """Remember the type that a handler declares."""
         cls._types[handler_id] = field_definition.annotation
+
+    @classmethod
+    def reads(cls, handler_id: str) -> bool:
+        """Whether a handler declares a body."""
+        return handler_id in cls._types
 
     @property
     def _type(self) -> Any:
@@ -80,6 +86,14 @@ class Body(AbstractDTO[Any]):
         return False
 
 
+async def refuse_unread(request: Request[Any, Any, Any]) -> None:
+    """Raise `BadRequest` for a body that no handler reads: better told than ignored."""
+    if request.method in ("GET", "HEAD") or Body.reads(request.route_handler.handler_id):
+        return
+    if (await request.body()).strip() not in (b"", b"{}"):
+        raise BadRequest("this address reads no body", hint="leave the body out")
+
+
 def decode(body: bytes, kind: Any) -> Any:
     """JSON bytes as `kind`. Raises `BadRequest` with the path of the first rule they break."""
     try:
@@ -88,7 +102,7 @@ def decode(body: bytes, kind: Any) -> Any:
             refuse_nul(msgspec.json.decode(body))
     except msgspec.ValidationError as error:
         if OUT_OF_RANGE in str(error):
-            _refuse_infinite(msgspec.json.Decoder(float_hook=float).decode(body))
+            _refuse_out_of_range(body)
         raise BadRequest(f"the body does not fit: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"the body is not valid JSON: {error}") from None
@@ -103,6 +117,15 @@ def _member(body: bytes, kind: Any) -> Any:
         return kind
     names = set(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
     return max(get_args(kind), key=lambda struct: len(names & set(struct.__struct_fields__)))
+
+
+def _refuse_out_of_range(body: bytes) -> None:
+    """Name the number, if it can be read as a double at all; thousands of digits can't."""
+    try:
+        value = msgspec.json.Decoder(float_hook=float).decode(body)
+    except msgspec.ValidationError:
+        raise BadRequest("the body has a number with too many digits") from None
+    _refuse_infinite(value)
 
 
 def _refuse_infinite(value: Any, path: str = "$") -> None:

@@ -58,6 +58,11 @@ CASES = [
     Case("UTF-16", 400, '{"type":"a.b","data":1}'.encode("utf-16")),
     Case("NaN", 400, EVENT % b"NaN"),
     Case("a number that is infinite", 400, EVENT % b'{"x":[1,1e999]}', says="$.data.x[1]"),
+    Case("a number of 5,000 digits", 400, b'{"type":"a.b","data":' + b"9" * 5000 + b"}"),
+    Case("a body that nobody reads", 400, b'{"zz":1}', says="reads no body",
+         path="/api/messages/01990000-0000-7000-8000-000000000000/retry"),
+    Case("half a body that nobody reads", 400, b"{", says="reads no body",
+         path="/api/messages/01990000-0000-7000-8000-000000000000/retry"),
     Case("an infinite one in a list", 400, b'{"events":[{"type":"a","data":{"x":-1e400}}]}',
          says="$.events[0].data.x"),
     Case("NUL in a list of events", 400, b'{"events":[{"type":"a","data":1},'

@@ -1,7 +1,9 @@
 """Liveness and readiness, and who may read the metrics."""
 
+import pytest
+
 from app.config import Settings
-from app.db.migrate import downgrade, upgrade
+from app.db.migrate import downgrade, head_revision, upgrade
 from tests.conftest import settings_for
 from tests.support.site import Site, opened
 
@@ -14,6 +16,9 @@ async def test_a_fresh_application_is_live_and_ready(site: Site):
         assert answer.json() == {"status": "ok"}
 
 
+@pytest.mark.skipif(
+    head_revision() == "0001", reason="this project has one migration: none can be missing"
+)
 async def test_a_schema_that_is_behind_is_not_ready(site: Site):
     """503 with the command; live all the same; ready again after the upgrade."""
     await downgrade(site.database, "0001")

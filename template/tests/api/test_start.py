@@ -6,7 +6,7 @@ import pytest
 
 from app.config import Settings
 from app.db.engine import Database
-from app.db.migrate import downgrade
+from app.db.migrate import downgrade, head_revision
 from app.errors import ConfigError
 from app.wiring import build, check_ready_to_start, create_app
 from tests.conftest import settings_for
@@ -30,6 +30,9 @@ async def test_an_empty_database_is_refused_with_the_command_that_helps(tmp_path
     assert "db upgrade" in refused.hint
 
 
+@pytest.mark.skipif(
+    head_revision() == "0001", reason="this project has one migration: none can be missing"
+)
 async def test_a_schema_that_is_behind_is_refused_with_both_revisions(database: Database):
     """It names where the database stands and what the code needs."""
     await downgrade(database, "0001")

@@ -9,6 +9,7 @@ import app.migrations.versions
 from app.db.migrate import head_revision
 from app.program import program
 from tests.cli.command import ROOT, Project, assert_sentence
+from tests.support.postgres import free_port
 
 
 def test_upgrade_makes_the_tables_and_a_second_one_changes_nothing(fresh: Project):
@@ -58,7 +59,8 @@ def test_revision_writes_the_next_number(fresh: Project):
 
 def test_commands_before_the_first_upgrade_name_it(fresh: Project):
     """An empty database is a sentence, not a missing table."""
-    for command in (["messages", "list"], ["keys", "list"], ["serve"], ["relay", "--once"]):
+    serve = ["serve", "--port", str(free_port())]
+    for command in (["messages", "list"], ["keys", "list"], serve, ["relay", "--once"]):
         assert_sentence(fresh.run(*command), 1, "empty", f"{program()} db upgrade")
 
 
