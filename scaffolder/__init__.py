@@ -3,4 +3,4 @@
 `__version__` is the version of the tool and of the template it carries; it stands only here.
 """
 
-__version__ = "0.1.1"
+__version__ = "0.1.2.dev0"
