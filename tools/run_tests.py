@@ -120,7 +120,8 @@ def generated() -> Counts:
     if folder is None or run(["make", "check"], folder, FOREIGN) != 0:
         return Counts(failed=1)
     python = folder / ".venv" / "bin" / "python"
-    return pytest("generated", python, folder, "--ignore=tests/browser", environment=FOREIGN)
+    left_out = ["--ignore=tests/browser", "--ignore=tests/crash"]
+    return pytest("generated", python, folder, *left_out, environment=FOREIGN)
 
 
 def minimal() -> Counts:
@@ -142,6 +143,10 @@ STAGES: dict[str, Callable[[], Counts]] = {
     f.__name__: f for f in (scaffolder, upgrade, acceptance, template, generated, minimal, browser)
 }
 LEFT_OUT = {"browser": "needs Chromium: make test-browser"}
+SHORTER = (
+    "generated: tests/crash left out, the same code ran in `template`",
+    "minimal: only the tests that depend on which features there are",
+)
 
 
 def main() -> int:
@@ -158,6 +163,7 @@ def main() -> int:
         total += counts
         lines.append(f"{name:<12}{counts}   ({time.monotonic() - started:.0f} s)")
     print("\n" + "\n".join(lines))
+    print(*(line for line in SHORTER if line.partition(":")[0] in chosen), sep="\n")
     for name, reason in LEFT_OUT.items():
         if name not in chosen:
             print(f"{name:<12}left out: {reason}")
