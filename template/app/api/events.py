@@ -2,8 +2,12 @@
 
 One event, or a list under `events`, all or nothing. Where to change what: which types are promised
 is the catalogue's (`outbox/catalogue.py`); what an event may hold is `outbox/event.py`'s.
+
+Invariant: operator events (`endpoint.*`, `message.*`) come from the application alone: an operator
+may rely on them, and that the message of one has parked is never told.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -18,9 +22,11 @@ from app.api.auth import Caller, requires
 from app.api.idempotency import Identity, answer_once
 from app.config import Settings
 from app.db.engine import Database
+from app.errors import Unprocessable
 from app.observe.tracing import current_traceparent
-from app.outbox.event import Event
+from app.outbox.event import SHOWN, Event
 from app.outbox.publish import publish_all
+from app.outbox.subscriptions import OPERATOR_FAMILIES, is_operator_type
 
 MAX_EVENTS = 1000
 
@@ -69,8 +75,12 @@ async def publish_events(
     database: NamedDependency[Database],
     identity: NamedDependency[Identity | None],
 ) -> Response[Taken | AllTaken]:
-    """Store events with a message for every subscribed destination."""
+    """Store events with a message for every subscribed destination.
+
+    Types that begin with `endpoint` or `message` are reserved for operator events: 422.
+    """
     given = data.events if isinstance(data, NewEvents) else [data]
+    _refuse_reserved([event.type for event in given])
     batch = [_event(event, caller) for event in given]
 
     async def work(session: AsyncSession) -> Taken | AllTaken:
@@ -79,6 +89,19 @@ async def publish_events(
         return AllTaken(taken) if isinstance(data, NewEvents) else taken[0]
 
     return await answer_once(database, identity, work, status_code=201)
+
+
+def _refuse_reserved(types: Sequence[str]) -> None:
+    """Raise `Unprocessable` for the first type that only the application itself may tell."""
+    for position, event_type in enumerate(types):
+        if is_operator_type(event_type):
+            refused = event_type[:SHOWN]
+            reserved = " and ".join(f"{family}.*" for family in sorted(OPERATOR_FAMILIES))
+            raise Unprocessable(
+                f"type: {refused!r} of event {position} is reserved: {reserved} are told by the "
+                "application itself",
+                hint=f"begin with another word, for example shop.{refused}",
+            )
 
 
 def _event(new: NewEvent, caller: Caller) -> Event:

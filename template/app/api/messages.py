@@ -15,24 +15,20 @@ from litestar import Controller, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
-from sqlalchemy import column, select, table
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.api.audit import audit
 from app.api.auth import Caller, requires
-from app.db.dialect import Id
 from app.db.engine import Database
-from app.errors import BadRequest, NotFound
+from app.errors import BadRequest
 from app.outbox import erasure, messages
 from app.outbox.bulk_retry import RetryReport, retry_all
+from app.outbox.endpoint_states import require_endpoint
 from app.outbox.message import ParkedReason, Status
 from app.outbox.messages import Message, MessageDetail, MessageFilter, Page
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
-
-# `app.webhooks` stands above this package, so its table is named here, not imported.
-_endpoints = table("endpoints", column("id", Id), column("tenant"))
 
 
 class RetryAll(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +77,7 @@ class Messages(Controller):
             reason=reason,
         )
         async with database.read() as session:
-            await check_endpoint(session, wanted.endpoint_id, caller)
+            await require_endpoint(session, wanted.endpoint_id, caller.tenant)
             return await messages.list_messages(session, wanted, limit, cursor)
 
     @get("/{message_id:uuid}", guards=[requires("read")], summary="One message")
@@ -134,7 +130,7 @@ class Messages(Controller):
             reason=data.reason,
         )
         async with database.read() as session:
-            await check_endpoint(session, wanted.endpoint_id, caller)
+            await require_endpoint(session, wanted.endpoint_id, caller.tenant)
 
         async def record(session: AsyncSession, count: int) -> None:
             detail = {"filter": msgspec.to_builtins(wanted), "retried": count}
@@ -182,12 +178,3 @@ class Messages(Controller):
             message = await erasure.erase(session, message_id, caller.tenant)
             await audit(session, caller.actor, "message.erase", str(message_id))
         return message
-
-
-async def check_endpoint(session: AsyncSession, endpoint_id: UUID | None, caller: Caller) -> None:
-    """Raise `NotFound` for an endpoint that is not the caller's tenant's."""
-    if endpoint_id is None or caller.tenant is None:
-        return
-    owner = select(_endpoints.c.tenant).where(_endpoints.c.id == endpoint_id)
-    if (await session.execute(owner)).scalar_one_or_none() != caller.tenant:
-        raise NotFound(f"there is no endpoint {endpoint_id}")

@@ -21,9 +21,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.api.audit import audit
 from app.api.auth import Caller, requires
 from app.api.idempotency import Identity, answer_once
-from app.api.messages import check_endpoint
 from app.db.engine import Database
 from app.outbox import replay
+from app.outbox.endpoint_states import require_endpoint
 from app.outbox.replay import Replay, ReplayReport, ReplayRequest
 from app.outbox.replay_scan import DEFAULT_PER_SECOND
 
@@ -85,7 +85,7 @@ class Replays(Controller):
             per_second=data.per_second,
         )
         async with database.read() as session:
-            await check_endpoint(session, wanted.endpoint_id, caller)
+            await require_endpoint(session, wanted.endpoint_id, caller.tenant)
         if data.dry_run:
             return Response(await replay.dry_run(database, wanted), status_code=200)
         return await _carry_out(database, identity, wanted, caller)

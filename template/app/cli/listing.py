@@ -4,6 +4,7 @@ from uuid import UUID
 
 from app.cli.output import columns, note, print_items, print_json, print_record
 from app.cli.runtime import open_database, settings_of_command
+from app.outbox.endpoint_states import require_endpoint
 from app.outbox.messages import MessageFilter, get_message, list_messages
 
 SHOWN = columns("id", "type", "tenant", "status", "attempts", "last_error")
@@ -16,6 +17,7 @@ async def print_messages(
 ) -> None:
     """One page of messages."""
     async with open_database(settings_of_command()) as database, database.read() as session:
+        await require_endpoint(session, wanted.endpoint_id)
         page = await list_messages(session, wanted, limit, cursor)
     shown = SHOWN_PARKED if parked else SHOWN
     print_items(page.items, shown, as_json=as_json, next_cursor=page.next_cursor)

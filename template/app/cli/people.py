@@ -13,6 +13,7 @@ from app.cli.output import note, print_items, print_json
 from app.cli.runtime import actor, open_database, settings_of_command
 from app.errors import AppError
 from app.outbox.bulk_retry import retry_all
+from app.outbox.endpoint_states import require_endpoint
 from app.outbox.messages import Message, MessageFilter
 from app.outbox.messages import dismiss as dismiss_one
 from app.outbox.messages import retry as retry_one
@@ -73,6 +74,8 @@ async def retry_matching(
         await audit(session, actor(), "message.retry", "filter", **detail)
 
     async with open_database(settings_of_command()) as database:
+        async with database.read() as session:
+            await require_endpoint(session, wanted.endpoint_id)
         report = await retry_all(database, wanted, record, per_second=per_second, dry_run=dry_run)
     if as_json:
         print_json(report)

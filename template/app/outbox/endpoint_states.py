@@ -6,17 +6,21 @@ not be imported here, it stands above the outbox; so its table is named, not imp
 
 from collections.abc import Iterable
 from datetime import datetime
+from uuid import UUID
 
 from sqlalchemy import Float, Integer, column, select, table
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db.dialect import Id, UtcDateTime
+from app.errors import NotFound
 from app.outbox.message import Status, endpoint_id_of
+from app.program import program
 
 ENABLED = "enabled"
 _endpoints = table(
     "endpoints",
     column("id", Id),
+    column("tenant"),
     column("status"),
     column("rate_per_second", Float),
     column("max_in_flight", Integer),
@@ -32,6 +36,23 @@ async def endpoint_states(session: AsyncSession, destinations: Iterable[str]) ->
     found = await session.execute(select(c.id, c.status).where(c.id.in_(wanted)))
     states = {row.id: row.status for row in found}
     return {d: ENABLED if i is None else states.get(i, "deleted") for d, i in ids.items()}
+
+
+async def require_endpoint(
+    session: AsyncSession, endpoint_id: UUID | None, tenant: str | None = None
+) -> None:
+    """Raise `NotFound` for a filter by an endpoint that never was, or is another tenant's.
+
+    A deleted one passes: its row stays, and so do its messages.
+    """
+    if endpoint_id is None:
+        return
+    c = _endpoints.c
+    owner = (await session.execute(select(c.tenant).where(c.id == endpoint_id))).one_or_none()
+    if owner is None or tenant not in (None, owner.tenant):
+        raise NotFound(
+            f"there is no endpoint {endpoint_id}", hint=f"run: {program()} endpoints list"
+        )
 
 
 async def waits_for(session: AsyncSession, destination: str, status: str) -> str | None:

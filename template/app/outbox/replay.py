@@ -25,7 +25,7 @@ from app.db.dialect import Id, db_now
 from app.db.engine import DESTINATIONS, Database
 from app.errors import Conflict
 from app.ids import uuid7
-from app.outbox.endpoint_states import ENABLED, endpoint_states
+from app.outbox.endpoint_states import ENABLED, endpoint_states, require_endpoint
 from app.outbox.erasure import park_erased
 from app.outbox.message import webhook_destination
 from app.outbox.replay_scan import Chosen, ReplayRequest, Scan, checked, scan
@@ -166,6 +166,7 @@ async def _advance(
 async def _possible(session: AsyncSession, wanted: ReplayRequest) -> ReplayRequest:
     wanted = await checked(session, wanted)
     if wanted.endpoint_id is not None:
+        await require_endpoint(session, wanted.endpoint_id)
         destination = webhook_destination(wanted.endpoint_id)
         state = (await endpoint_states(session, [destination]))[destination]
         if state != ENABLED:

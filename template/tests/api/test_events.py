@@ -47,6 +47,27 @@ async def test_a_list_is_stored_whole_or_not_at_all(site: Site):
     assert await site.count(events) == 5
 
 
+async def test_a_key_can_not_publish_what_only_the_application_tells(site: Site):
+    """422 naming the type, the rule and the way out, for one event and within a list."""
+    await site.endpoint("endpoint.*", "message.*")
+    headers = await site.headers("admin")
+    for reserved in ("endpoint.disabled", "message.parked", "message", "endpoint.of_our_own"):
+        forged = {"type": reserved, "data": {}}
+        for body in (forged, {"events": [{"type": "a.b", "data": 1}, forged]}):
+            answer = await site.client.post("/api/events", json=body, headers=headers)
+            problem = answer.json()
+            assert (answer.status_code, problem["status"]) == (422, 422)
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert f"'{reserved}'" in problem["detail"]
+            assert "endpoint.* and message.* are told by" in problem["detail"]
+            assert f"shop.{reserved}" in problem["hint"]
+    assert await site.count(events) == 0
+    for allowed in ("endpoints.listed", "messages", "shop.endpoint.disabled"):
+        body = {"type": allowed, "data": {}}
+        answer = await site.client.post("/api/events", json=body, headers=headers)
+        assert answer.status_code == 201
+
+
 async def test_the_answer_of_a_list_keeps_its_order(site: Site):
     """The n-th id is the n-th event's."""
     headers = await site.headers("events:write")

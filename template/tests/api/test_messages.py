@@ -185,3 +185,21 @@ async def test_an_unknown_message_answers_404(site: Site):
         path = f"{routes.Messages.path}/{uuid7()}{act}"
         answer = await site.client.request(method, path, json=body, headers=headers)
         assert answer.status_code == 404
+
+
+async def test_a_filter_by_an_endpoint_that_never_was_answers_404(site: Site):
+    """An operator gets no empty list for a mistyped id; that of a deleted endpoint is found."""
+    headers = await site.headers("admin")
+    unknown = str(uuid7())
+    body = {"endpoint_id": unknown, "dry_run": True}
+    answers = [
+        await site.client.get(f"/api/messages?endpoint_id={unknown}", headers=headers),
+        await site.client.post("/api/messages/retry", json=body, headers=headers),
+    ]
+    for answer in answers:
+        assert answer.status_code == 404
+        assert unknown in answer.json()["detail"]
+        assert "endpoints list" in answer.json()["hint"]
+    deleted = await site.endpoint("*", status="deleted")
+    found = await site.client.get(f"/api/messages?endpoint_id={deleted}", headers=headers)
+    assert (found.status_code, found.json()["items"]) == (200, [])

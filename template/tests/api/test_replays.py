@@ -8,6 +8,7 @@ from sqlalchemy import select, update
 
 from app.api import replays as routes
 from app.api.tables import audit_log
+from app.ids import uuid7
 from app.outbox import replay_scan
 from app.outbox.replay import step
 from app.outbox.tables import outbox_messages, replays
@@ -166,3 +167,18 @@ async def test_an_endpoint_that_gets_nothing_is_a_conflict(site: Site):
     answer = await post(site, headers, endpoint_id=str(disabled))
     assert answer.status_code == 409
     assert "disabled" in answer.json()["detail"]
+    deleted = await site.endpoint("*", status="deleted")
+    answer = await post(site, headers, endpoint_id=str(deleted))
+    assert (answer.status_code, "deleted" in answer.json()["detail"]) == (409, True)
+
+
+async def test_an_endpoint_that_never_was_answers_404(site: Site):
+    """It is not called deleted; the hint names the command that lists endpoints."""
+    headers = await site.headers()
+    unknown = str(uuid7())
+    for dry_run in (True, False):
+        answer = await post(site, headers, endpoint_id=unknown, dry_run=dry_run)
+        assert answer.status_code == 404
+        assert unknown in answer.json()["detail"]
+        assert "endpoints list" in answer.json()["hint"]
+    assert await site.count(replays) == 0

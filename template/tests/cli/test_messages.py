@@ -1,6 +1,6 @@
 """`messages`: list, show, stats, erase."""
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from tests.cli.command import Project, assert_sentence
 from tests.cli.seed import audited, parked, pending
@@ -33,7 +33,8 @@ def test_list_filters(embedded: Project):
     assert listed("--status", "parked") == [dead]
     assert listed("--type", "order.*", "--tenant", "acme") == [waiting]
     assert listed("--tenant", "") == [dead]
-    assert listed("--endpoint", str(uuid4())) == []
+    owner = embedded.json("messages", "show", dead)["endpoint_id"]
+    assert listed("--endpoint", owner) == [dead]
 
 
 def test_into_a_pipe_a_table_is_tab_separated(embedded: Project):
@@ -108,3 +109,11 @@ def test_bad_filters_are_refused(embedded: Project):
         assert done.returncode in (1, 2), filters
         assert done.stdout == ""
         assert "Traceback" not in done.stderr
+
+
+def test_an_endpoint_that_never_was_is_said(embedded: Project):
+    """Not an empty list: exit 1, the id, and the command that lists endpoints."""
+    unknown = UUID(int=7)
+    for command in (["messages", "list"], ["parked"], ["retry", "--all"]):
+        done = embedded.run(*command, "--endpoint", unknown)
+        assert_sentence(done, 1, f"there is no endpoint {unknown}", "endpoints list")

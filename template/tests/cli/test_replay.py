@@ -58,7 +58,7 @@ def test_nonsense_is_one_sentence(embedded: Project):
     for arguments, says in (
         (["--since", "2120-01-01T00:00Z"], "since: "),
         (["--since", LONG_AGO, "--per-second", "0"], "per_second: "),
-        (["--since", LONG_AGO, "--endpoint", str(UUID(int=7))], "deleted"),
+        (["--since", LONG_AGO, "--endpoint", str(UUID(int=7))], "there is no endpoint"),
     ):
         done = embedded.run("replay", *arguments)
         assert (done.returncode, done.stdout) == (1, "")

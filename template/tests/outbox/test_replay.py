@@ -10,7 +10,7 @@ from sqlalchemy import select, text, update
 
 from app.api.tables import audit_log
 from app.db.engine import Database
-from app.errors import BadRequest, Conflict
+from app.errors import BadRequest, Conflict, NotFound
 from app.ids import uuid7
 from app.outbox import replay, replay_scan
 from app.outbox.erasure import erase
@@ -108,11 +108,14 @@ async def test_closed_endpoints_erased_bodies_and_handlers_get_nothing(database:
     assert counts(await replayed(database)) == (4, 2, 2)
     async with database.transaction() as session:
         await session.execute(text("UPDATE endpoints SET status = 'deleted'"))
-        for one in (endpoint_id, closed, uuid7()):
-            with pytest.raises(Conflict, match="deleted"):
-                await replay.start(
-                    session, ReplayRequest(since=LONG_AGO, until=FUTURE, endpoint_id=one), "t"
-                )
+        for one, error, says in (
+            (endpoint_id, Conflict, "deleted"),
+            (closed, Conflict, "deleted"),
+            (uuid7(), NotFound, "there is no endpoint"),
+        ):
+            wanted = ReplayRequest(since=LONG_AGO, until=FUTURE, endpoint_id=one)
+            with pytest.raises(error, match=says):
+                await replay.start(session, wanted, "t")
 
 
 async def test_a_new_endpoint_gets_what_it_has_subscribed_to(database: Database):
