@@ -25,7 +25,7 @@ from app.outbox.message import (
     Outcome,
     ParkedReason,
 )
-from app.outbox.policy import DEFAULT_POLICY, RetryPolicy
+from app.outbox.policy import DEFAULT_POLICY, RetryPolicy, none_left
 
 UNKNOWN_SECONDS = 30.0  # between two looks at a handler that is not known
 DEPLOYMENT_SECONDS = 3600.0  # how long another version may take to arrive
@@ -51,6 +51,8 @@ class HandlerDeliverer:
         handler = self._handlers.get(claim.destination)
         if handler is None:
             return _unknown(claim)
+        if (exhausted := none_left(claim, handler.policy)) is not None:
+            return exhausted
         try:
             received = handler.received(claim, self._database)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -107,6 +107,17 @@ def next_step(outcome: Outcome, claim: Claim, policy: RetryPolicy, random: Rando
             assert_never(outcome)
 
 
+def none_left(claim: Claim, policy: RetryPolicy) -> Deferred | None:
+    """The outcome of a claim beyond the last attempt; a deliverer asks before it makes one.
+
+    The last one was lost with its relay, or the policy has become shorter.
+    """
+    if claim.rung <= policy.attempts:
+        return None
+    reason = f"none of the {policy.attempts} attempts that its retry policy allows is left"
+    return Deferred(reason, park=ParkedReason.EXHAUSTED)
+
+
 def _after_failure(
     failed: Failed, claim: Claim, policy: RetryPolicy, random: Random
 ) -> RetryIn | Park:

@@ -4,7 +4,8 @@
       -> sender.py (POST) -> outcomes.py (outcome) -> health.py (what it says of the endpoint)
 
 Invariant: no transaction is open while a request is out. An endpoint that is disabled or deleted
-costs no attempt: the message is parked. One that takes nothing at present costs none either.
+costs no attempt: the message is parked. One that takes nothing at present costs none either. No
+message is sent more often than its policy says, however many relays are lost.
 """
 
 import time
@@ -16,7 +17,7 @@ from app.config import Settings
 from app.db.engine import Database
 from app.outbox.deliverer import NO_LIMIT, Room
 from app.outbox.message import Claim, Deferred, Delivered, Failed, Outcome, ParkedReason
-from app.outbox.policy import RetryPolicy
+from app.outbox.policy import RetryPolicy, none_left
 from app.webhooks.headers import message_headers
 from app.webhooks.health import EndpointHealth
 from app.webhooks.known import FRESH_SECONDS, KnownEndpoints
@@ -50,6 +51,8 @@ class WebhookDeliverer:
         known = await self._known.get(claim.destination)
         if isinstance(known, Deferred):
             return known
+        if (exhausted := none_left(claim, known.policy)) is not None:
+            return exhausted
         traffic = self._known.traffic(claim.destination)
         leave = await self._health.admit(known, traffic)
         if isinstance(leave, Deferred):

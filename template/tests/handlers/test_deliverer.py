@@ -105,3 +105,16 @@ async def test_g9_a_handler_is_called_with_no_transaction_open(database, setting
     assert await deliver(deliverer, claim_for("handler:writing")) == Delivered()
     async with database.read() as session:
         assert await session.scalar(text("SELECT count(*) FROM inbox_messages")) == 1
+
+
+async def test_a_handler_is_not_called_once_more_than_its_policy_allows(database, settings):
+    """The last attempt was lost with its relay: the message is parked, nothing is called."""
+    take, seen = recording()
+    deliverer = HandlerDeliverer(database, Handlers.of([take], settings), settings)
+    last = claim_for("handler:taken", attempt=22, ladder_start=10, losses=1)
+    assert await deliver(deliverer, last) == Delivered()
+    beyond = claim_for("handler:taken", attempt=23, ladder_start=10, losses=1)
+    outcome = await deliver(deliverer, beyond)
+    assert isinstance(outcome, Deferred)
+    assert outcome.park is ParkedReason.EXHAUSTED
+    assert len(seen) == 1

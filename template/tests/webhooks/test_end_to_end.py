@@ -6,12 +6,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 from prometheus_client import CollectorRegistry
+from sqlalchemy import update
 
 from app.cipher import Cipher
+from app.db.dialect import db_now_plus
+from app.ids import uuid7
 from app.outbox.event import Event
 from app.outbox.message import ParkedReason, Status
 from app.outbox.messages import MessageFilter, get_message, list_messages, retry
 from app.outbox.publish import publish
+from app.outbox.tables import outbox_messages
 from app.relay.metrics import RelayMetrics
 from app.relay.relay import Relay
 from app.webhooks.deliverer import WebhookDeliverer
@@ -153,3 +157,30 @@ async def test_g8_a_stalled_endpoint_delays_no_other(database, settings, relay, 
     relay.stop()
     await running
     assert {m.status for m in await messages_of(database)} == {Status.SENT}
+
+
+async def test_a_message_whose_last_attempt_was_lost_is_parked_and_not_sent_once_more(
+    database, settings, relay, receiver
+):
+    """12 attempts are 12: the relay that takes it over makes no request."""
+    await endpoint_at(database, settings, receiver.url, ["*"])
+    await announce(database)
+    async with database.transaction() as session:
+        await session.execute(
+            update(outbox_messages).values(
+                attempts=12, claim_token=uuid7(), claimed_at=db_now_plus(-90),
+                lease_until=db_now_plus(-30),
+            )
+        )  # fmt: skip
+    await relay.drain()
+    assert receiver.requests == []
+    (message,) = await messages_of(database)
+    assert (message.status, message.parked_reason) == (Status.PARKED, ParkedReason.EXHAUSTED)
+    assert message.attempts == 12
+    assert message.last_error == "none of the 12 attempts that its retry policy allows is left"
+    assert [(a.number, a.outcome) for a in message.attempt_log] == [(12, "lost")]
+    async with database.transaction() as session:
+        await retry(session, message.id)
+    await relay.run_once()
+    (request,) = receiver.requests
+    assert request.headers["webhook-attempt"] == "13"
