@@ -16,6 +16,7 @@ def check(as_json: Json = False) -> None:
     from app.cli.checks import Level, find_all
     from app.cli.output import inert, print_json
     from app.cli.runtime import wait_for
+    from app.program import typed
 
     findings = wait_for(find_all())
     errors = sum(1 for finding in findings if finding.level is Level.ERROR)
@@ -26,7 +27,7 @@ def check(as_json: Json = False) -> None:
         for finding in findings:
             print(f"{finding.level:<8} {finding.check:<14} {inert(finding.message)}")
             if finding.hint:
-                print(f"{'':<8} {'':<14} hint: {inert(finding.hint)}")
+                print(f"{'':<8} {'':<14} hint: {inert(typed(finding.hint))}")
         print(f"errors: {errors}, warnings: {warnings}", flush=True)
     if errors:
         raise typer.Exit(1)

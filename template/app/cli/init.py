@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.config import PLACEHOLDER_SECRET
 from app.errors import ConfigError
-from app.program import program
+from app.program import called, program
 
 EXAMPLE = Path(".env.example")
 TARGET = Path(".env")
@@ -36,7 +36,7 @@ def init() -> None:
     text, found = SECRET_LINE.subn(secret, text)
     write_private(TARGET, text if found else f"{text.rstrip()}\n{secret}\n")
     note("wrote .env with a fresh APP_SECRET_KEY (mode 0600)")
-    note(f"next: {program()} dev")
+    note(f"next: {called()} dev")
 
 
 def write_private(path: Path, text: str) -> None:

@@ -17,6 +17,7 @@ from app.outbox.endpoint_states import require_endpoint
 from app.outbox.messages import Message, MessageFilter
 from app.outbox.messages import dismiss as dismiss_one
 from app.outbox.messages import retry as retry_one
+from app.program import typed
 
 Act = Callable[[AsyncSession, UUID], Awaitable[Message]]
 
@@ -56,7 +57,7 @@ async def _each(ids: Sequence[UUID], act: Act, done: str, *, as_json: bool) -> N
                 errors.append({"id": message_id, "error": error.message, "hint": error.hint})
                 note(f"error: {message_id}: {error.message}")
                 if error.hint:
-                    note(f"hint: {error.hint}")
+                    note(f"hint: {typed(error.hint)}")
     if as_json or messages:
         print_items(messages, SHOWN, as_json=as_json, errors=errors)
     note(f"{done} {len(messages)} of {len(messages) + len(errors)}")
