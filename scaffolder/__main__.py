@@ -6,9 +6,9 @@ from scaffolder import interrupt
 def main() -> None:
     """Run the command line."""
     interrupt.install()
-    from scaffolder.cli import app
+    from scaffolder.cli import run
 
-    app(prog_name="scaffolder")
+    run()
 
 
 if __name__ == "__main__":

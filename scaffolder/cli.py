@@ -1,15 +1,18 @@
 """The command line: parse, call, print, exit code; no logic, and copier is never imported here.
 
+A mistake in it is said like every other one, a sentence and a hint, not in Typer's own words.
+
 A new command is a function here, a module in `commands/` and a page in the docs.
 """
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scaffolder import __version__, cli_upgrade, interrupt
-from scaffolder.errors import Interrupted, ScaffolderError
+from scaffolder.errors import BadInput, Interrupted, ScaffolderError
 
 if TYPE_CHECKING:
     from scaffolder.commands.new import Request
@@ -134,6 +137,36 @@ def _run_new(request: "Request", *, as_json: bool) -> None:
 
 
 cli_upgrade.register(app)
+
+# Typer carries a copy of click; of its exceptions only this one's children have a public name.
+_UsageMistake: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
+
+
+def run() -> None:
+    """Run the command line and end the process."""
+    try:
+        code = app(prog_name="scaffolder", standalone_mode=False)
+    except _UsageMistake as mistake:
+        _show(mistake)
+        sys.exit(mistake.exit_code)
+    sys.exit(code)
+
+
+def _show(mistake: typer.BadParameter) -> None:
+    """A sentence and a hint; a command line without a command shows the whole help instead."""
+    from scaffolder.console import Console
+
+    context = mistake.ctx
+    if context is not None and mistake.message == context.get_help():
+        mistake.show()
+        return
+    # Without a context it is an option whose value is missing, of the command that was named.
+    known = getattr(typer.main.get_command(app), "commands", {})
+    named = [word for word in sys.argv[1:2] if word in known]
+    command = context.command_path if context else " ".join(["scaffolder", *named])
+    sentence = " ".join(mistake.format_message().split()).removesuffix(".")
+    Console().error(BadInput(sentence, hint=f"{command} --help"))
+
 
 INTERRUPTED = Interrupted(
     "interrupted, and nothing is left of the project", hint="run the same command again"

@@ -26,7 +26,15 @@ def show_new(report: Report, console: Console) -> None:
     console.say(f"The same without questions: {report.command}")
     console.heading("Next:")
     for command in report.next_commands:
-        console.say(f"  {command}")
+        console.say(f"  {command}{_remark(command, report)}")
+
+
+def _remark(command: str, report: Report) -> str:
+    """What to know about a next command; a shell comment, so the whole line can be copied."""
+    if command.endswith(" dev"):
+        return f"  # until Ctrl-C; all else in a second terminal, in {report.path}"
+    program, found, _ = command.partition(" endpoints add ")
+    return f"  # what arrives there is shown by: {program} listen" if found else ""
 
 
 def new_as_json(report: Report) -> dict[str, object]:

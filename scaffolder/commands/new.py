@@ -20,6 +20,8 @@ from scaffolder.source import Snapshot, open_snapshot
 from scaffolder.staging import put_in_place, staging
 from scaffolder.upgrade.rendering import link_migrations
 
+LISTEN_URL = "http://127.0.0.1:9000/"  # of the project's `listen`
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -216,7 +218,7 @@ def _next_commands(plan: _Plan, prepare: tuple[str, ...]) -> tuple[str, ...]:
     enter = () if plan.request.target == "." else (f"cd {plan.answers.project_name}",)
     run = (
         f"{program} dev",
-        f"{program} endpoints add https://example.com/webhooks --types '{pattern}'",
+        f"{program} endpoints add {LISTEN_URL} --types '{pattern}'",
         "make check",
     )
     return (*enter, *prepare, *run)[:3]

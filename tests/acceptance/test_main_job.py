@@ -9,11 +9,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.acceptance.conftest import environment, readme_block
 from tools.demo import App, Receiver, free_port, wait_until
 
 READY_SECONDS = 5.0
+LISTENER = "http://127.0.0.1:9000/"  # of `listen`, in the README
 
 
 @contextmanager
@@ -65,10 +67,12 @@ def test_the_quick_start_of_the_readme_ends_in_a_verified_webhook(project: App) 
         wait_until(project.is_ready, "dev is not ready")
         assert time.monotonic() - started < READY_SECONDS
         script = "\n".join(readme_block("first webhook")).replace(":8000", f":{project.port}")
+        assert LISTENER in script
+        script = script.replace(LISTENER, receiver.url)
         done = subprocess.run(
             ["bash", "-euc", f"{script} --json"],
             cwd=project.folder,
-            env=project.environment | {"RECEIVER_URL": receiver.url},
+            env=project.environment,
             capture_output=True,
             text=True,
             check=True,
@@ -78,6 +82,30 @@ def test_the_quick_start_of_the_readme_ends_in_a_verified_webhook(project: App) 
         assert webhook_id in done.stdout
         assert body["type"] == "order.created"
         assert (body["data"]["customer"], body["data"]["total"]) == ("Ada", "42.00")
+
+
+def test_the_receiver_of_the_readme_shows_the_order(project: App, tmp_path: Path) -> None:
+    """A newcomer who types both blocks sees the webhook arrive."""
+    app = on_database(project, f"sqlite+aiosqlite:///{tmp_path}/app.db")
+    app.port, port = free_port(), free_port()
+    (receiver,) = readme_block("receiver")
+    listen = receiver.removeprefix(".venv/bin/my-app ").split()
+    with (
+        running(app, "dev", "--port", str(app.port)),
+        running(app, *listen, "--port", str(port)),
+    ):
+        wait_until(app.is_ready, "dev is not ready")
+        script = "\n".join(readme_block("first webhook"))
+        script = script.replace(":8000", f":{app.port}").replace(":9000", f":{port}")
+        subprocess.run(
+            ["bash", "-euc", script],
+            cwd=app.folder,
+            env=app.environment,
+            capture_output=True,
+            check=True,
+        )
+        (log,) = app.folder.glob("listen-*.log")
+        wait_until(lambda: "order.created" in log.read_text(), "listen shows nothing")
 
 
 def test_on_postgresql_an_api_and_two_relays_deliver_in_processes_of_their_own(

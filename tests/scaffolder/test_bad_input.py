@@ -246,14 +246,22 @@ def test_a_folder_that_vanished_is_refused(machine: Machine) -> None:
     Run(done.returncode, done.stdout, done.stderr).refused(code=1, naming="does not exist any more")
 
 
-@pytest.mark.parametrize("arguments", [("new",), ("nwe",), ("new", "my-app", "--databse", "x")])
+@pytest.mark.parametrize(
+    ("arguments", "naming", "command"),
+    [
+        (("new",), "'NAME", "new"),
+        (("nwe",), "'nwe'", ""),
+        (("new", "my-app", "--databse", "x"), "--databse", "new"),
+        (("upgrade", "--to"), "--to", "upgrade"),
+    ],
+)
 def test_a_misspelt_command_line_is_a_usage_error(
-    machine: Machine, arguments: tuple[str, ...]
+    machine: Machine, arguments: tuple[str, ...], naming: str, command: str
 ) -> None:
-    """Exit 2, nothing on stdout, the usage on stderr."""
+    """Exit 2, and the hint is the help of the command that was meant."""
     run = machine.run(*arguments)
-    assert run.code == 2
-    assert run.out == ""
-    assert "Error" in run.err
-    assert "Traceback" not in run.err
+    run.refused(code=2, naming=naming)
+    words = ["scaffolder", *command.split(), "--help"]
+    assert run.err.splitlines()[-1] == f"hint: {' '.join(words)}"
+    assert machine.run(*words[1:]).code == 0
     assert machine.left_behind() == []

@@ -138,13 +138,23 @@ def test_three_next_commands_are_printed(machine: Machine) -> None:
     """They stand at the end, in the order in which they are typed."""
     made = machine.run("new", "my-app", "--yes", "--no-install")
     lines = made.err.splitlines()
-    commands = [line.strip() for line in lines[lines.index("Next:") + 1 :]]
-    assert commands == [
+    steps = [line.strip().partition("  # ") for line in lines[lines.index("Next:") + 1 :]]
+    assert [command for command, _, _ in steps] == [
         "cd my-app",
         f"python3 -m venv .venv && {PIP}",
         ".venv/bin/my-app dev",
     ]
     assert made.out == ""
+
+
+def test_the_next_commands_say_that_dev_goes_on(machine: Machine) -> None:
+    """Whoever types the lines one after the other learns where the one after `dev` belongs."""
+    made = machine.run("new", "my-app", "--yes", "--no-install")
+    (dev,) = [line for line in made.err.splitlines() if ".venv/bin/my-app dev" in line]
+    command, _, remark = dev.strip().partition("  # ")
+    assert command == ".venv/bin/my-app dev"
+    assert "until Ctrl-C" in remark
+    assert f"second terminal, in {machine.work / 'my-app'}" in remark
 
 
 def test_the_current_folder_is_filled(machine: Machine) -> None:

@@ -28,7 +28,7 @@ def run() -> None:
             print(f"hint: {typed(error.hint)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except UsageMistake as mistake:
-        show(mistake)
+        show(mistake, commands)
         sys.exit(mistake.exit_code)
     except typer.Abort:
         print("aborted", file=sys.stderr)

@@ -1,6 +1,7 @@
 """A command line that can't be understood, said like every other mistake: a sentence and a hint."""
 
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
@@ -11,18 +12,23 @@ from app.program import called
 UsageMistake: type[Any] = typer.BadParameter.__mro__[1]
 
 
-def show(mistake: Any) -> None:
+def show(mistake: Any, commands: typer.Typer) -> None:
     """Usage, error and hint on stderr; a group without a command shows its whole help instead."""
     context = mistake.ctx
-    if context is None or mistake.message == context.get_help():
+    if context is not None and mistake.message == context.get_help():
         mistake.show()
         return
-    words = [called(), *context.command_path.split()[len(_root(context).split()) :]]
-    print(context.get_usage(), file=sys.stderr)
+    if context is not None:
+        print(context.get_usage(), file=sys.stderr)
     print(f"error: {' '.join(mistake.format_message().split())}", file=sys.stderr)
-    print(f"hint: run: {' '.join(words)} --help", file=sys.stderr)
+    words = [called(), *_named(typer.main.get_command(commands), sys.argv[1:]), "--help"]
+    print(f"hint: run: {' '.join(words)}", file=sys.stderr)
 
 
-def _root(context: Any) -> str:
-    name: str = context.find_root().command_path
-    return name
+def _named(command: Any, words: Sequence[str]) -> Iterator[str]:
+    """The command that was meant. Typer tells it of most mistakes, but not of a missing value."""
+    for word in words:
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            return
+        yield word

@@ -77,6 +77,7 @@ def test_a_mistake_in_the_command_line_ends_with_the_help_to_look_at(installed: 
     for arguments, command in (
         (["messages", "list", "--nope"], "messages list"),
         (["messages", "list", "--status", "lost"], "messages list"),
+        (["messages", "list", "--status"], "messages list"),
         (["keys", "create"], "keys create"),
         (["endpoints", "nope"], "endpoints"),
     ):
