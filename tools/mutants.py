@@ -149,6 +149,13 @@ MUTANTS = [
         RELAY + "test_g2_a_lease_is_extended_as_long_as_the_message_is_held",
     ),
     Mutant(
+        "a tenant's endpoints have one share together",
+        "app/relay/owner.py",
+        "self._tenant_of[destination] = tenant\n",
+        "self._tenant_of[destination] = destination\n",
+        "tests/relay/test_owners.py::test_g8_a_fresh_message_is_next_while_one_tenant_holds_all",
+    ),
+    Mutant(
         "nothing is in flight beside a twice lost message",
         "app/relay/gate.py",
         "        self._open.clear()\n",
@@ -214,9 +221,8 @@ def tried(mutant: Mutant) -> Verdict:
         folder = Path(place) / "template"
         ignored = shutil.ignore_patterns("__pycache__", ".*_cache", "data")
         shutil.copytree(TEMPLATE, folder, ignore=ignored)
-        if not edited(mutant, folder):
-            word = "NO SUCH PLACE"
-        else:
+        word = "NO SUCH PLACE"
+        if edited(mutant, folder):
             word = "SURVIVED" if tested(folder, mutant.test) else "caught"
     return Verdict(mutant, word, time.monotonic() - started)
 

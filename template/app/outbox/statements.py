@@ -8,9 +8,9 @@ LONE_BACKOFF_STEPS = 12
 
 
 def scan(in_seconds: str) -> str:
-    """Every destination that owes something and when its first message is due.
+    """Every destination that owes something, when its first message is due and its tenant.
 
-    A skip scan: one index probe per destination, however many rows each has. The line without a
+    A skip scan: a few index probes per destination, however many rows each has. The line without a
     destination stands for the suspects.
     """
     return f"""WITH RECURSIVE scan (destination) AS (
@@ -25,5 +25,8 @@ def scan(in_seconds: str) -> str:
   UNION ALL
   SELECT NULL, (SELECT min(available_at) FROM outbox_messages WHERE {SUSPECT})
 )
-SELECT destination, {in_seconds} AS in_seconds
+SELECT destination, {in_seconds} AS in_seconds,
+  (SELECT e.tenant FROM events e WHERE e.id = (
+    SELECT event_id FROM outbox_messages WHERE {DUE} AND destination = first.destination
+    ORDER BY available_at, id LIMIT 1)) AS tenant
 FROM first WHERE available_at IS NOT NULL"""

@@ -68,10 +68,14 @@ class Settlement(Struct, frozen=True):
 
 
 class Due(Struct, frozen=True):
-    """When the first message of a destination is due; None stands for the suspects."""
+    """When the first message of a destination is due, and whose that is, if the scan has seen it.
+
+    No destination: it stands for the suspects.
+    """
 
     destination: str | None
     in_seconds: float
+    tenant: str | None = None
 
 
 class Backend(Protocol):
@@ -160,8 +164,9 @@ class Store:
         ordered = await self._backend.ordered_destinations()
         self._lanes.saw(ordered)
         for name in ordered:
-            if name not in due or due[name].in_seconds > 0:
-                due[name] = Due(name, 0.0)
+            one = due.get(name)
+            if one is None or one.in_seconds > 0:
+                due[name] = Due(name, 0.0, one.tenant if one is not None else None)
         return list(due.values())
 
     async def close(self) -> None:

@@ -112,7 +112,7 @@ class PostgresqlBackend:
     async def due(self, now: datetime | None) -> list[Due]:
         """By a skip scan."""
         rows = await self._upkeep.fetch(sql.DUE_SCAN, now)
-        return [Due(row["destination"], row["in_seconds"]) for row in rows]
+        return [Due(row["destination"], row["in_seconds"], row["tenant"]) for row in rows]
 
     async def close(self) -> None:
         """Close the connections."""

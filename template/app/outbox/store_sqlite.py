@@ -156,7 +156,7 @@ class SqliteBackend:
         """By a skip scan, on a reading connection."""
         async with self._database.reader.connect() as connection:
             rows = await connection.execute(sql.DUE_SCAN, {"now": _now(now)})
-            return [Due(row.destination, row.in_seconds) for row in rows]
+            return [Due(row.destination, row.in_seconds, row.tenant) for row in rows]
 
     async def close(self) -> None:
         """The connections are the application's."""

@@ -121,10 +121,12 @@ class Claiming:
                 pass
 
     async def scan(self) -> None:
-        """Wake what is due, note what soon will be."""
+        """Wake what is due, note what soon will be; learn whose it is first."""
         found, now = await self._store.due(), time.monotonic()
         self._lanes.tidy()
         for due in found:
+            if due.destination is not None and due.tenant is not None:
+                self._lanes.learn(due.destination, due.tenant)
             if due.in_seconds <= self._poll_seconds:
                 self.due_in(due.destination, due.in_seconds, now)
         self._metrics.in_flight.set(len(self._leases))

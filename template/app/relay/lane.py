@@ -8,9 +8,8 @@ from msgspec import Struct
 
 from app.outbox.message import Claim
 from app.outbox.store import Wanted
-
-AHEAD_SECONDS = 0.05  # how much work may wait in memory
-WINDOW_SECONDS = 0.005  # over which the speed of a destination is measured
+from app.relay.owner import Owner
+from app.relay.speed import Speed
 
 
 class Held(Struct, eq=False, gc=False):
@@ -19,29 +18,7 @@ class Held(Struct, eq=False, gc=False):
     claim: Claim
     leased_at: float
     taken_over: bool = False
-
-
-class Speed:
-    """Messages a second, lately: rises at once, falls by half per window."""
-
-    __slots__ = ("_done", "_since", "rate")
-
-    def __init__(self, now: float) -> None:
-        self.rate = 0.0
-        self._done = 0
-        self._since = now
-
-    def count(self) -> None:
-        """One more is done."""
-        self._done += 1
-
-    def ahead(self, now: float, most: int) -> int:
-        """How many may wait in memory."""
-        elapsed = now - self._since
-        if elapsed >= WINDOW_SECONDS:
-            self.rate = max(self._done / elapsed, self.rate / 2)
-            self._done, self._since = 0, now
-        return min(most, int(self.rate * AHEAD_SECONDS))
+    began: float = 0.0  # monotonic time at which a sender took it
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +26,7 @@ class Lane:
     """One destination."""
 
     destination: str
+    owner: Owner
     speed: Speed
     limit: int  # in flight at once
     waiting: deque[Held] = field(default_factory=deque)

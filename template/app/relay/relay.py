@@ -166,7 +166,7 @@ class Relay:
         if self._settings.listen and not self._database.is_sqlite:
             helpers.append(start(Listener(self._database, self.wake, self.look).run()))
         senders = [start(self._sending.run()) for _ in range(self._settings.relay_concurrency)]
-        stretch = start(Stretch(self._lanes, self._sending, len(senders)).run())
+        stretch = start(Stretch(self._lanes, self._sending).run())
         return finders, helpers, [*lone, *senders, stretch]
 
     async def _let_end(self, finders: list[Loop]) -> None:

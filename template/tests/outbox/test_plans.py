@@ -147,6 +147,8 @@ async def test_the_skip_scan_reads_one_entry_per_destination(filled: Database):
     assert [n for n in ran if n["Node Type"] == "Seq Scan"] == []
     read = [n for n in ran if n.get("Relation Name") == "outbox_messages"]
     assert sum(n["Actual Rows"] * n["Actual Loops"] for n in read) <= 10
+    [events] = [n for n in ran if n.get("Relation Name") == "events"]
+    assert (events["Index Name"], events["Actual Loops"]) == ("pk_events", 2)
 
 
 @on_sqlite

@@ -297,6 +297,14 @@ async def test_due_names_each_destination_and_its_first_due_time(database, store
     assert None in {d.destination for d in await store.due(now + PAST_LEASE)}
 
 
+async def test_due_tells_whose_the_first_message_of_each_destination_is(database, store, now):
+    """The tenant of its event; before anything was claimed."""
+    for destination, tenant in ((A, "one"), (B, "two")):
+        await given_destination(database, destination, tenant)
+        await given_events(database, 2, tenant=tenant)
+    assert {d.destination: d.tenant for d in await store.due(now)} == {A: "one", B: "two"}
+
+
 async def test_a_settle_whose_answer_was_lost_is_found_in_the_log(database, store, now):
     """After a broken connection the repeated settle matches nothing, and yet nothing was lost."""
     await given_destination(database)
