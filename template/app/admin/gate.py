@@ -15,12 +15,13 @@ from urllib.parse import parse_qsl, urlsplit
 from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.datastructures import Cookie
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.handlers import BaseRouteHandler
 
 from app.api.signin import SESSION_SECONDS, AdminSession, find_session
 from app.config import Settings
 from app.db.engine import Database
-from app.errors import BadRequest, Forbidden, Unauthorized
+from app.errors import BadRequest, Forbidden, TooLarge, Unauthorized
 from app.program import program
 
 OPEN = {"admin_open": True}
@@ -85,9 +86,15 @@ async def _read_form(request: AnyRequest) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _FORM_TYPE:
         raise BadRequest(f"The body is {kind or 'nothing'!r}; this address reads {_FORM_TYPE}.")
-    body = (await request.body()).decode("utf-8", "replace")
     try:
-        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_FORM_FIELDS))
+        body = (await request.body()).decode()
+        return dict(
+            parse_qsl(body, keep_blank_values=True, max_num_fields=_FORM_FIELDS, errors="strict")
+        )
+    except RequestEntityTooLarge:
+        raise TooLarge(f"The form is over the limit of {FORM_BYTES} bytes.") from None
+    except UnicodeDecodeError:
+        raise BadRequest("The form is not valid UTF-8, so nothing was changed.") from None
     except ValueError:
         raise BadRequest(f"The form has more than {_FORM_FIELDS} fields.") from None
 

@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from msgspec import Struct
 
 from app.api.auth import requires
+from app.api.query import known_query
 from app.outbox.catalogue import Catalogue
 
 REF = "#/components/schemas/{name}"
@@ -30,7 +31,12 @@ class EventTypes(Struct, frozen=True):
     items: list[EventTypeView]
 
 
-@get("/api/event-types", guards=[requires("read")], summary="Event types", tags=["events"])
+@get(
+    "/api/event-types",
+    guards=[requires("read"), known_query],
+    summary="Event types",
+    tags=["events"],
+)
 async def list_event_types(catalogue: NamedDependency[Catalogue]) -> EventTypes:
     """The registered event types, with schema and example of their data."""
     return EventTypes(

@@ -7,7 +7,6 @@ Invariant: operator events (`endpoint.*`, `message.*`) come from the application
 may rely on them, and that the message of one has parked is never told.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -79,8 +78,8 @@ async def publish_events(
 
     Types that begin with `endpoint` or `message` are reserved for operator events: 422.
     """
+    _refuse_reserved(data)
     given = data.events if isinstance(data, NewEvents) else [data]
-    _refuse_reserved([event.type for event in given])
     batch = [_event(event, caller) for event in given]
 
     async def work(session: AsyncSession) -> Taken | AllTaken:
@@ -91,15 +90,16 @@ async def publish_events(
     return await answer_once(database, identity, work, status_code=201)
 
 
-def _refuse_reserved(types: Sequence[str]) -> None:
+def _refuse_reserved(data: NewEvent | NewEvents) -> None:
     """Raise `Unprocessable` for the first type that only the application itself may tell."""
-    for position, event_type in enumerate(types):
-        if is_operator_type(event_type):
-            refused = event_type[:SHOWN]
+    batch = data.events if isinstance(data, NewEvents) else [data]
+    for position, event in enumerate(batch):
+        if is_operator_type(event.type):
+            path = f"events[{position}].type" if isinstance(data, NewEvents) else "type"
+            refused = event.type[:SHOWN]
             reserved = " and ".join(f"{family}.*" for family in sorted(OPERATOR_FAMILIES))
             raise Unprocessable(
-                f"type: {refused!r} of event {position} is reserved: {reserved} are told by the "
-                "application itself",
+                f"{path}: {refused!r} is reserved: {reserved} are told by the application itself",
                 hint=f"begin with another word, for example shop.{refused}",
             )
 

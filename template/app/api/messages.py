@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.api.audit import audit
 from app.api.auth import Caller, requires
+from app.api.query import known_query
 from app.db.engine import Database
 from app.errors import BadRequest
 from app.outbox import erasure, messages
@@ -55,7 +56,7 @@ class Messages(Controller):
     path = "/api/messages"
     tags = ("messages",)
 
-    @get(guards=[requires("read")], summary="Messages, newest first")
+    @get(guards=[requires("read"), known_query], summary="Messages, newest first")
     async def index(
         self,
         caller: NamedDependency[Caller],
@@ -109,7 +110,12 @@ class Messages(Controller):
             await audit(session, caller.actor, "message.retry", str(message_id))
         return message
 
-    @post("/retry", guards=[requires("admin")], status_code=200, summary="Retry parked messages")
+    @post(
+        "/retry",
+        guards=[requires("admin"), known_query],  # a filter belongs into the body
+        status_code=200,
+        summary="Retry parked messages",
+    )
     async def retry_all(
         self,
         data: JSONBody[RetryAll],

@@ -95,6 +95,8 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
         public = path.startswith("/health")
         for method, operation in item.items():
             codes = _codes(operation, method, public=public)
+            if method == "get" and path.startswith("/api/") and not path.endswith("}"):
+                codes.add("422")  # a listing refuses query parameters that it does not know
             operation["responses"] |= {
                 code: {"description": ANSWERS[code], "content": content} for code in codes
             }

@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.api.audit import audit
 from app.api.auth import Caller, requires
 from app.api.idempotency import Identity, answer_once
+from app.api.query import known_query
 from app.db.engine import Database
 from app.outbox import replay
 from app.outbox.endpoint_states import require_endpoint
@@ -90,7 +91,7 @@ class Replays(Controller):
             return Response(await replay.dry_run(database, wanted), status_code=200)
         return await _carry_out(database, identity, wanted, caller)
 
-    @get(guards=[requires("read")], summary="Replays, newest first")
+    @get(guards=[requires("read"), known_query], summary="Replays, newest first")
     async def index(
         self,
         caller: NamedDependency[Caller],

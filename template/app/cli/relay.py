@@ -18,7 +18,7 @@ import typer
 
 from app.cli.options import Json
 from app.cli.runtime import check_ready, explained, settings_of_command, wait_long_for
-from app.config import Settings
+from app.config import Settings, variable
 from app.errors import UsageError
 
 if TYPE_CHECKING:
@@ -97,7 +97,12 @@ def _metrics(components: "Components") -> AbstractAsyncContextManager[None]:
     settings = components.settings
     if settings.relay_metrics_port is None:
         return nullcontext()
-    listener = listen(settings.relay_metrics_host, settings.relay_metrics_port, "--metrics-")
+    listener = listen(
+        settings.relay_metrics_host,
+        settings.relay_metrics_port,
+        host_from=variable("relay_metrics_host"),
+        port_from="--metrics-port",
+    )
     return exposed(components.registry, listener)
 
 

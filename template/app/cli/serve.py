@@ -79,8 +79,12 @@ def _end_with(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def listen(host: str, port: int, prefix: str = "--") -> socket.socket:
-    """A listening socket. Raises `AppError` naming the address and what is wrong with it."""
+def listen(
+    host: str, port: int, *, host_from: str = "--host", port_from: str = "--port"
+) -> socket.socket:
+    """A listening socket. Raises `AppError` naming the address, what is wrong with it, and where
+    the wrong part was given.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -91,7 +95,7 @@ def listen(host: str, port: int, prefix: str = "--") -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         port_is_wrong = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        hint = f"choose another {prefix}{'port' if port_is_wrong else 'host'}"
+        hint = f"choose another {port_from if port_is_wrong else host_from}"
         raise AppError(f"can't listen on {host}:{port}: {error.strerror}", hint=hint) from None
     return listener
 

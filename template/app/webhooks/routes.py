@@ -14,6 +14,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from app.api.audit import audit
 from app.api.auth import Caller, requires
+from app.api.query import known_query
 from app.cipher import Cipher
 from app.config import Settings
 from app.db.engine import Database
@@ -30,8 +31,7 @@ from app.webhooks.endpoint import (
     Rotation,
 )
 
-DEFAULT_LIMIT, MAX_LIMIT = 50, 200
-NO_REASON, USUAL_OVERLAP = Disabling(), Rotation()
+DEFAULT_LIMIT, MAX_LIMIT, NO_REASON, USUAL_OVERLAP = 50, 200, Disabling(), Rotation()
 
 
 class Endpoints(Controller):
@@ -56,7 +56,7 @@ class Endpoints(Controller):
             await audit(session, caller.actor, "endpoint.create", str(made.id), tenant=tenant)
         return made
 
-    @get(guards=[requires("read")], summary="Endpoints, newest first")
+    @get(guards=[requires("read"), known_query], summary="Endpoints, newest first")
     async def index(
         self,
         caller: NamedDependency[Caller],

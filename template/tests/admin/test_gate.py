@@ -273,7 +273,9 @@ async def test_a_form_of_another_site_is_refused_even_with_the_token(
         (b"{}", "application/json", 400),
         (b"csrf=x", "text/plain", 400),
         (b"a=1&" * 100, "application/x-www-form-urlencoded", 400),
-        (b"\xff=%FF&csrf=%00", "application/x-www-form-urlencoded", 403),
+        (b"csrf=%00", "application/x-www-form-urlencoded", 403),
+        (b"\xff=1&csrf=x", "application/x-www-form-urlencoded", 400),
+        (b"reason=%FF&csrf=x", "application/x-www-form-urlencoded", 400),
         (b"x" * 20_000, "application/x-www-form-urlencoded", 413),
     ],
 )
@@ -288,6 +290,35 @@ async def test_a_body_that_is_no_form_of_ours_is_refused(
     assert answer.status_code == status
     assert answer.headers["content-type"].startswith("text/html")
     assert await status_of(database, message) == "parked"
+
+
+async def test_a_reason_that_is_no_text_dismisses_nothing(
+    person: Client, database: Database
+) -> None:
+    """Neither stored with replacement characters nor a fault: 400, and it says why."""
+    message = await park(database, await add_endpoint(database))
+    found = CSRF.search((await person.get("/admin/parked")).text)
+    assert found is not None
+    answer = await person.post(
+        f"/admin/parked/{message}/dismiss",
+        content=b"reason=%FF%FE&csrf=" + found[1].encode(),
+        headers={"content-type": "application/x-www-form-urlencoded"},
+    )
+    assert answer.status_code == 400
+    assert "not valid UTF-8" in answer.text
+    assert await status_of(database, message) == "parked"
+
+
+async def test_a_form_that_is_too_large_names_its_own_limit(person: Client) -> None:
+    """Not the setting for the bodies of the API, which would change nothing here."""
+    answer = await person.post(
+        f"/admin/parked/{ID}/dismiss",
+        content=b"x" * 20_000,
+        headers={"content-type": "application/x-www-form-urlencoded"},
+    )
+    assert answer.status_code == 413
+    assert "16384 bytes" in answer.text
+    assert "APP_BODY_LIMIT_BYTES" not in answer.text
 
 
 @pytest.mark.parametrize(

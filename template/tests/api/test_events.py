@@ -53,12 +53,13 @@ async def test_a_key_can_not_publish_what_only_the_application_tells(site: Site)
     headers = await site.headers("admin")
     for reserved in ("endpoint.disabled", "message.parked", "message", "endpoint.of_our_own"):
         forged = {"type": reserved, "data": {}}
-        for body in (forged, {"events": [{"type": "a.b", "data": 1}, forged]}):
+        batch = {"events": [{"type": "a.b", "data": 1}, forged]}
+        for body, path in ((forged, "type"), (batch, "events[1].type")):
             answer = await site.client.post("/api/events", json=body, headers=headers)
             problem = answer.json()
             assert (answer.status_code, problem["status"]) == (422, 422)
             assert answer.headers["content-type"] == "application/problem+json"
-            assert f"'{reserved}'" in problem["detail"]
+            assert problem["detail"].startswith(f"{path}: '{reserved}' is reserved")
             assert "endpoint.* and message.* are told by" in problem["detail"]
             assert f"shop.{reserved}" in problem["hint"]
     assert await site.count(events) == 0

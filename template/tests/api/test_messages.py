@@ -203,3 +203,38 @@ async def test_a_filter_by_an_endpoint_that_never_was_answers_404(site: Site):
     deleted = await site.endpoint("*", status="deleted")
     found = await site.client.get(f"/api/messages?endpoint_id={deleted}", headers=headers)
     assert (found.status_code, found.json()["items"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "known"),
+    [
+        ("/api/messages", "status, type, endpoint_id, tenant, reason, limit, cursor"),
+        ("/api/endpoints", "tenant, limit, cursor"),
+        ("/api/replays", "limit"),
+        ("/api/event-types", "none"),
+    ],
+)
+async def test_a_listing_refuses_a_query_parameter_that_it_does_not_know(
+    site: Site, path: str, known: str
+):
+    """A misspelt filter does not list everything: 422 naming it and the known ones."""
+    await parked(site)
+    headers = await site.headers("read")
+    answer = await site.client.get(f"{path}?statsu=parked", headers=headers)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "'statsu'" in answer.json()["detail"]
+    assert answer.json()["detail"].endswith(f"it knows {known}")
+    assert (await site.client.get(path, headers=headers)).status_code == 200
+    assert (await site.client.get(f"{path}?statsu=parked")).status_code == 401
+
+
+async def test_a_retry_of_many_takes_no_filter_from_the_address(site: Site):
+    """It would be ignored, and everything retried."""
+    await parked(site)
+    headers = await site.headers("admin")
+    answer = await site.client.post(
+        "/api/messages/retry?type=none.*", json={"all": True}, headers=headers
+    )
+    assert answer.status_code == 422
+    assert await audited(site) == []

@@ -107,6 +107,14 @@ def test_a_metrics_port_that_is_taken_is_said(project: Project):
     assert_sentence(refused, 1, f"127.0.0.1:{port}", "--metrics-port")
 
 
+def test_a_metrics_host_that_is_none_names_its_variable(embedded: Project):
+    """There is no flag for it, so the hint names none."""
+    refused = embedded.run(
+        "relay", "--metrics-port", free_port(), APP_RELAY_METRICS_HOST="192.0.2.1"
+    )
+    assert_sentence(refused, 1, "192.0.2.1", "hint: choose another APP_RELAY_METRICS_HOST")
+
+
 def test_once_and_drain_exclude_each_other(embedded: Project):
     """A usage error."""
     assert_sentence(embedded.run("relay", "--once", "--drain"), 2, "--once")
