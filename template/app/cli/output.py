@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from app.errors import UsageError
+from app.outbox.policy import in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,12 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """The title, else the name of the field."""
-        return self.title or self.field.replace("_", " ")
+        """The title, else the name of the field; a duration is shown with its own unit."""
+        return self.title or _without_unit(self.field).replace("_", " ")
+
+    def shown(self, item: Any) -> str:
+        """The item's value as one line of text."""
+        return _in_words(self.field, getattr(item, self.field))
 
 
 def columns(*names: str) -> tuple[Column, ...]:
@@ -50,7 +55,7 @@ def print_items(
     if as_json:
         print_json({"items": items, **more})
     else:
-        rows = [[cell(getattr(item, column.field)) for column in shown] for item in items]
+        rows = [[column.shown(item) for column in shown] for item in items]
         print_table(shown, rows)
 
 
@@ -61,9 +66,9 @@ def print_record(item: Any, *, as_json: bool, leave_out: Collection[str] = ()) -
         return
     fields = msgspec.to_builtins(item, builtin_types=(datetime,))
     shown = {name: value for name, value in fields.items() if name not in leave_out}
-    width = max(len(name) for name in shown)
+    width = max(len(_without_unit(name)) for name in shown)
     for name, value in shown.items():
-        print(f"{name:<{width}}  {cell(value)}", flush=True)
+        print(f"{_without_unit(name):<{width}}  {_in_words(name, value)}", flush=True)
 
 
 def print_table(shown: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
@@ -87,6 +92,19 @@ def print_table(shown: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*(Text(value) for value in row))
     Console().print(table)
+
+
+def _without_unit(field: str) -> str:
+    return field.removesuffix("_seconds").removesuffix("_ms")
+
+
+def _in_words(field: str, value: Any) -> str:
+    """A duration, which its field's name ends with, as `1 h 43 min`; anything else as a cell."""
+    if isinstance(value, int | float) and field.endswith("_seconds"):
+        return in_words(value)
+    if isinstance(value, int | float) and field.endswith("_ms"):
+        return in_words(value / 1000)
+    return cell(value)
 
 
 def cell(value: Any) -> str:

@@ -15,6 +15,7 @@ from app.db.dialect import UtcDateTime
 from app.outbox.endpoint_states import waits_for
 from app.outbox.message import Ordering
 from app.outbox.ordering import Order, order_of
+from app.outbox.policy import in_words
 from app.outbox.tables import ORDERED, outbox_messages
 
 _LINES = text(f"""WITH line AS (
@@ -70,5 +71,5 @@ def _before(message_id: UUID, order: Order) -> Select[Any]:
 def _words(before: Row[Any], order: Order) -> str:
     words = f"message {before.id}, {before.sequence} of the same ordering key"
     if order.ordering is Ordering.YIELD:
-        return f"{words}, for {order.gap_seconds:g} s at most"
+        return f"{words}, for {in_words(order.gap_seconds)} at most"
     return words if before.parked_at is None else f"{words}, which is parked: retry or dismiss it"

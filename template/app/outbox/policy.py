@@ -14,6 +14,7 @@ from app.outbox.message import Claim, Deferred, Delivered, Failed, Outcome, Park
 
 RETRY_AFTER_CAP_SECONDS = 6 * 3600.0
 OnStatus = dict[str, Literal["retry", "park"]]  # "404" or "4xx": what that answer does instead
+_UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 LONE_LOSSES = 3  # losses while claimed alone, after which a message is parked as `crashed`
 
 
@@ -157,3 +158,13 @@ def span_of(policy: RetryPolicy) -> Span:
             return Span(rung, seconds)
         seconds += wait
     return Span(policy.attempts, seconds)
+
+
+def in_words(seconds: float) -> str:
+    """`1 h 43 min`, `15 s`, `0.12 s`: two units at most, for people."""
+    for size, larger, part, smaller in _UNITS:
+        parts = round(seconds / part)
+        if seconds >= size:
+            whole, rest = divmod(parts, size // part)
+            return f"{whole} {larger} {rest} {smaller}" if rest else f"{whole} {larger}"
+    return f"{seconds:.3g} s"

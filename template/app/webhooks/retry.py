@@ -17,13 +17,13 @@ from app.outbox.policy import (
     Ladder,
     OnStatus,
     RetryPolicy,
+    in_words,
     span_of,
 )
 
 MAX_ATTEMPTS = 100
 MAX_WAIT_SECONDS = 30 * 86_400.0
 MAX_STATUSES = 20
-_UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 _STATUS = re.compile(r"[345]\d\d|[345]xx")
 
 
@@ -91,14 +91,5 @@ def span_in_words(policy: RetryPolicy) -> str:
     return (
         "1 attempt"
         if span.attempts == 1
-        else f"{span.attempts} attempts over " + _words(span.seconds)
+        else f"{span.attempts} attempts over " + in_words(span.seconds)
     )
-
-
-def _words(seconds: float) -> str:
-    for size, larger, part, smaller in _UNITS:
-        parts = round(seconds / part)
-        if seconds >= size:
-            whole, rest = divmod(parts, size // part)
-            return f"{whole} {larger} {rest} {smaller}" if rest else f"{whole} {larger}"
-    return f"{seconds:.3g} s"

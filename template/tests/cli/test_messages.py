@@ -2,8 +2,14 @@
 
 from uuid import UUID, uuid4
 
+from sqlalchemy import insert, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db.dialect import db_now, db_now_plus
+from app.outbox.messages import get_message
+from app.outbox.tables import attempts, outbox_messages
 from tests.cli.command import Project, assert_sentence
-from tests.cli.seed import audited, parked, pending
+from tests.cli.seed import audited, in_transaction, parked, pending
 
 FIELDS = {
     "id", "event_id", "type", "tenant", "destination", "endpoint_id", "status", "attempts",
@@ -117,3 +123,29 @@ def test_an_endpoint_that_never_was_is_said(embedded: Project):
     for command in (["messages", "list"], ["parked"], ["retry", "--all"]):
         done = embedded.run(*command, "--endpoint", unknown)
         assert_sentence(done, 1, f"there is no endpoint {unknown}", "endpoints list")
+
+
+def test_durations_are_in_words_for_people_and_numbers_for_programs(embedded: Project):
+    """The attempts of `show` and the age of `stats`; `--json` keeps the units of the API."""
+    (message,) = pending(embedded, "order.created")
+
+    async def act(session: AsyncSession) -> None:
+        shown = await get_message(session, UUID(message))
+        await session.execute(update(outbox_messages).values(created_at=db_now_plus(-6185)))
+        await session.execute(
+            insert(attempts).values(
+                message_id=shown.id, number=1, event_id=shown.event_id, type=shown.type,
+                destination=shown.destination, started_at=db_now(), duration_ms=90_061.5,
+                outcome="failed", error="no answer",
+            )
+        )  # fmt: skip
+
+    in_transaction(embedded, act)
+    text = embedded.ok("messages", "show", message)
+    assert "1 min 30 s" in text
+    assert "90061" not in text
+    (attempt,) = embedded.json("messages", "show", message)["attempt_log"]
+    assert attempt["duration_ms"] == 90_061.5
+    (line,) = [li for li in embedded.ok("messages", "stats").splitlines() if "oldest" in li]
+    assert line.split(maxsplit=1) == ["oldest_pending", "1 h 43 min"]
+    assert embedded.json("messages", "stats")["oldest_pending_seconds"] >= 6185
