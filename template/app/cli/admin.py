@@ -1,13 +1,15 @@
 """`admin`: the way into the pages under /admin."""
 
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli.runtime import actor, open_database, settings_of_command, wait_for
-from app.config import Settings
+from app.config import Settings, load_settings, read_environment, variable
 from app.errors import AppError
+from app.program import called
 
 if TYPE_CHECKING:
     from app.db.engine import Database
@@ -21,13 +23,38 @@ def _group() -> None:
     pass
 
 
+Port = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=65535, metavar="N",
+        help="Of a server on this machine; default: the address in APP_PUBLIC_URL.",
+    ),
+]  # fmt: skip
+
+
 @commands.command()
-def link() -> None:
+def link(port: Port = None) -> None:
     """Print a sign-in link for /admin; it works once, for 10 minutes."""
     from app.cli.output import note
 
-    print(wait_for(_link(settings_of_command())), flush=True)
+    settings = settings_of_command()
+    if port is not None:
+        settings = replace(settings, public_url=local_url(port))
+    print(wait_for(_link(settings)), flush=True)
     note("it works once, within 10 minutes")
+    if port is None and variable("public_url") not in read_environment():
+        note(f"APP_PUBLIC_URL is not set: for a server not at {settings.public_url} add --port N")
+
+
+def local_url(port: int) -> str:
+    """Where a server on this machine is reached."""
+    return f"http://127.0.0.1:{port}"
+
+
+def link_command(settings: Settings, port: int) -> str:
+    """What to type for another link to the server on this port."""
+    plain = load_settings().public_url == settings.public_url
+    return f"{called()} admin link" + ("" if plain else f" --port {port}")
 
 
 async def _link(settings: Settings) -> str:

@@ -61,12 +61,14 @@ def serve_for_development(
     port: Port = 8000, first: Annotated[bool, typer.Option("--first")] = False
 ) -> None:
     """Internal: the child of `dev`."""
+    from app.cli.admin import local_url
+
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     settings = settings_of_command()
     if "APP_PUBLIC_URL" not in read_environment():
-        settings = replace(settings, public_url=f"http://127.0.0.1:{port}")
+        settings = replace(settings, public_url=local_url(port))
     with listen("127.0.0.1", port) as listener, only_server(settings):
-        banner = wait_for(_prepare_for_development(settings, first=first))
+        banner = wait_for(_prepare_for_development(settings, port, first=first))
         from app.cli.server import run_server
 
         run_server(settings, listener, lambda: print(banner, flush=True), with_relay=True)
@@ -107,10 +109,10 @@ def only_server(settings: Settings) -> AbstractContextManager[None]:
     return sole_relay(settings, "a server")
 
 
-async def _prepare_for_development(settings: Settings, *, first: bool) -> str:
+async def _prepare_for_development(settings: Settings, port: int, *, first: bool) -> str:
     """Migrate at the first start; the lines to show once the server answers."""
     from app.cipher import Cipher, check_sentinel
-    from app.cli.admin import has_pages, new_link
+    from app.cli.admin import has_pages, link_command, new_link
     from app.db.migrate import upgrade
 
     async with open_database(settings, any_schema=True) as database:
@@ -123,5 +125,6 @@ async def _prepare_for_development(settings: Settings, *, first: bool) -> str:
         if first and has_pages():
             link = await new_link(database, settings)
             lines.append(f"sign in    {link}  (once, within 10 minutes)")
+            lines.append(f"once more  {link_command(settings, port)}")
     lines.append("Ctrl-C stops; a change in app/ or .env starts it anew")
     return "\n".join(lines)

@@ -5,11 +5,14 @@ import signal
 import socket
 
 import httpx
+import pytest
 
 from tests.cli.command import ROOT, Project, assert_sentence
 from tests.cli.processes import answers, read_until, serving, stop, wait_until
 from tests.support.postgres import free_port
 from tests.support.receiver import receiver_in_thread
+
+HAS_PAGES = (ROOT / "app" / "admin" / "feature.py").exists()
 
 
 def publish(project: Project, port: int) -> str:
@@ -82,9 +85,26 @@ def test_dev_migrates_serves_relays_and_stops(fresh: Project):
         code, out, err = stop(process, signal.SIGINT)
     assert code == 0, err
     assert f"http://127.0.0.1:{port}/docs" in out
-    if (ROOT / "app" / "admin" / "feature.py").exists():
+    if HAS_PAGES:
         assert f"http://127.0.0.1:{port}/admin/sign-in?token=" in out
     assert not answers(f"http://127.0.0.1:{port}/health/live")
+
+
+@pytest.mark.skipif(not HAS_PAGES, reason="this project has no admin pages")
+def test_dev_names_the_command_that_signs_in_on_its_own_port(fresh: Project):
+    """Without the port the link would lead to the default one, where nobody answers."""
+    port = free_port()
+    with serving(fresh, "dev", port) as process:
+        said = read_until(process.stdout, "once more")
+        words = said.splitlines()[-1].partition("admin link")
+        assert words[2].split() == ["--port", str(port)]
+        done = fresh.run("admin", "link", *words[2].split())
+        answer = httpx.get(done.stdout.strip(), trust_env=False, follow_redirects=True)
+        assert (answer.status_code, answer.url.path) == (200, "/admin/parked")
+        plain = fresh.run("admin", "link")
+    assert plain.stdout.startswith("http://127.0.0.1:8000/admin/sign-in?token=")
+    assert "--port" in plain.stderr
+    assert "--port" not in done.stderr
 
 
 def test_dev_starts_anew_on_a_change_also_after_a_crash(fresh: Project):
