@@ -69,7 +69,10 @@ class Messages(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
         cursor: FromQuery[str | None] = None,
     ) -> Page:
-        """One page; ask with its `next_cursor` for the next one."""
+        """One page; ask with its `next_cursor` for the next one.
+
+        With `status=parked` the last parked comes first.
+        """
         wanted = MessageFilter(
             status=status,
             type=type,

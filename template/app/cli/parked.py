@@ -37,7 +37,7 @@ def parked(
     cursor: Cursor = None,
     as_json: Json = False,
 ) -> None:
-    """List the messages that wait for a person."""
+    """List the messages that wait for a person, the last parked first."""
     from app.cli.listing import print_messages
     from app.outbox.messages import MessageFilter
 

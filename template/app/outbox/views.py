@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import NotFound
 from app.outbox.attempt_log import Attempt, attempt_log
+from app.outbox.cursor import beyond, cursor_of, no_cursor, order_of_list, position_of
 from app.outbox.event import check_text
 from app.outbox.lines import why_it_waits
 from app.outbox.message import ParkedReason, Status, endpoint_id_of, webhook_destination
@@ -55,7 +56,7 @@ class MessageDetail(Message, frozen=True, kw_only=True):
 
 
 class Page(Struct, frozen=True):
-    """Some messages, newest first; `next_cursor` asks for the rest."""
+    """Some messages; `next_cursor` asks for the rest."""
 
     items: list[Message]
     next_cursor: str | None
@@ -130,25 +131,29 @@ def message_of(row: Row[Any]) -> Message:
 async def list_messages(
     session: AsyncSession, wanted: MessageFilter, limit: int = 50, cursor: str | None = None
 ) -> Page:
-    """One page, newest first. A cursor that is no id, or another tenant's, raises `NotFound`."""
-    limit = max(1, min(limit, PAGE_LIMIT))
-    query = joined(*MESSAGE_COLUMNS).where(*conditions(wanted)).order_by(m.id.desc())
+    """One page, newest first; of parked ones, the last parked first.
+
+    A cursor that is not of such a list, or another tenant's, raises `NotFound`.
+    """
+    limit, status = max(1, min(limit, PAGE_LIMIT)), wanted.status
+    descending = [column.desc() for column in order_of_list(status)]
+    query = joined(*MESSAGE_COLUMNS, m.parked_at).where(*conditions(wanted)).order_by(*descending)
     if cursor is not None:
-        query = query.where(m.id < await _position(session, cursor, wanted.tenant))
+        position = position_of(cursor, status)
+        await _check_owner(session, position[-1], cursor, wanted.tenant)
+        query = query.where(beyond(position, status))
     rows = (await session.execute(query.limit(limit + 1))).all()
     items = [message_of(row) for row in rows[:limit]]
-    return Page(items, str(items[-1].id) if len(rows) > limit else None)
+    return Page(items, cursor_of(rows[limit - 1], status) if len(rows) > limit else None)
 
 
-async def _position(session: AsyncSession, cursor: str, tenant: str | None) -> UUID:
-    try:
-        position = UUID(cursor)
-    except ValueError:
-        raise NotFound(f"cursor: {cursor[:80]!r} is no next_cursor of this list") from None
-    owner = (await session.execute(joined(e.tenant).where(m.id == position))).scalar_one_or_none()
-    if tenant is not None and owner is not None and owner != tenant:
-        raise NotFound(f"cursor: {cursor!r} is no next_cursor of this list")
-    return position
+async def _check_owner(
+    session: AsyncSession, message_id: UUID, cursor: str, tenant: str | None
+) -> None:
+    owner = select(e.tenant).join(outbox_messages, e.id == m.event_id).where(m.id == message_id)
+    found = (await session.execute(owner)).scalar_one_or_none()
+    if tenant is not None and found not in (None, tenant):
+        raise no_cursor(cursor)
 
 
 async def get_message(

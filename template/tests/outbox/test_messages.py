@@ -1,10 +1,11 @@
 """A person's half: look, retry, dismiss, erase; each tenant sees its own."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import msgspec
 import pytest
+from sqlalchemy import update
 
 from app.db.engine import Database
 from app.errors import BadRequest, Conflict, NotFound
@@ -26,6 +27,7 @@ from app.outbox.messages import (
 )
 from app.outbox.policy import Sent
 from app.outbox.store import Settlement, Store, Wanted
+from app.outbox.tables import outbox_messages
 from tests.outbox.factories import (
     A,
     database_clock,
@@ -49,6 +51,47 @@ async def test_a_list_pages_newest_first(database: Database):
         cursor, pages = page.next_cursor, pages + 1
     assert seen == [row["id"] for row in reversed(await message_rows(database))]
     assert pages == 3
+
+
+async def test_a_list_of_parked_messages_has_the_last_parked_first(database: Database):
+    """Not the newest; and a page goes on where the last one ended, whatever was retried since."""
+    ids = await given_parked(database, 5)
+    order = [ids[n] for n in (2, 0, 4, 1, 3)]
+    async with database.transaction() as session:
+        for place, message_id in enumerate(order):
+            change = update(outbox_messages).where(outbox_messages.c.id == message_id)
+            moment = datetime(2026, 1, 31, 12, tzinfo=UTC) - timedelta(minutes=place // 2)
+            await session.execute(change.values(parked_at=moment))
+    by_id = [*sorted(order[:2], reverse=True), *sorted(order[2:4], reverse=True), order[4]]
+    wanted = MessageFilter(status=Status.PARKED)
+    async with database.transaction() as session:
+        whole = await list_messages(session, wanted)
+        first = await list_messages(session, wanted, 3)
+        assert first.next_cursor is not None
+        await session.execute(update(outbox_messages).where(outbox_messages.c.id == by_id[2])
+                              .values(parked_at=None, parked_reason=None))  # fmt: skip
+        rest = await list_messages(session, wanted, 3, first.next_cursor)
+    assert [item.id for item in whole.items] == by_id
+    assert [item.id for item in first.items + rest.items] == by_id
+    assert rest.next_cursor is None
+
+
+async def test_a_cursor_is_good_for_its_own_list_only(database: Database):
+    """One of all messages says nothing of parked ones, and the other way round."""
+    await given_parked(database, 3, tenant="mine")
+    parked, every = MessageFilter(status=Status.PARKED), MessageFilter()
+    async with database.read() as session:
+        of_parked = (await list_messages(session, parked, 1)).next_cursor
+        of_all = (await list_messages(session, every, 1)).next_cursor
+        assert of_parked is not None
+        foreign = MessageFilter(status=Status.PARKED, tenant="other")
+        far = "9" * 40 + of_parked[of_parked.index(".") :]
+        for wanted, cursor in (
+            (parked, of_all), (every, of_parked), (foreign, of_parked), (parked, far),
+            (parked, "x." + of_parked), (parked, ""),
+        ):  # fmt: skip
+            with pytest.raises(NotFound, match="no next_cursor of this list"):
+                await list_messages(session, wanted, cursor=cursor)
 
 
 async def test_each_filter_narrows_the_list(database: Database):

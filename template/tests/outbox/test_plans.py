@@ -23,7 +23,7 @@ from app.outbox.driver import connect
 from app.outbox.message import Status
 from app.outbox.replay_scan import ReplayRequest
 from app.outbox.statements_publish import UUID7_POSTGRESQL
-from app.outbox.views import MessageFilter
+from app.outbox.views import MessageFilter, list_messages
 from tests.outbox.factories import A, B, given_destination, given_events
 from tests.support.size import NIGHTLY
 
@@ -217,6 +217,58 @@ async def test_a_batch_of_retries_reads_only_parked_rows(filled: Database):
         await connection.close()
     [parked] = [n for n in ran if n.get("Index Name") == "ix_outbox_messages_parked"]
     assert parked["Actual Rows"] * parked["Actual Loops"] <= bulk_retry.BATCH + 1
+    assert [n for n in ran if n["Node Type"] == "Sort"] == []
+
+
+@pytest.mark.parametrize("analysed", [True, False])
+async def test_a_page_of_parked_messages_reads_only_parked_rows(filled: Database, analysed: bool):
+    """In the order of their index on both databases: no sort, no walk over what was sent."""
+    async with filled.transaction() as session:
+        await session.execute(
+            text("UPDATE outbox_messages SET parked_at = created_at, parked_reason = 'rejected' "
+                 "WHERE sent_at IS NULL")
+        )  # fmt: skip
+        if analysed or not filled.is_sqlite:  # PostgreSQL does it by itself, SQLite never
+            await session.execute(text("ANALYZE"))
+    wanted = MessageFilter(status=Status.PARKED)
+    async with filled.read() as session:
+        cursor = (await list_messages(session, wanted, 50)).next_cursor
+
+    async def look(session: AsyncSession) -> None:
+        await list_messages(session, wanted, 50)
+        await list_messages(session, wanted, 50, cursor)
+
+    seen = await statements(filled, look)
+    pages = [one for one in seen if "ORDER BY" in one[0]]
+    assert len(pages) == 2
+    for statement, values in pages:
+        if filled.is_sqlite:
+            await _goes_by_the_parked_index_on_sqlite(filled, statement, values)
+        else:
+            await _reads_a_page_of_parked_rows_on_postgresql(filled, statement, values)
+
+
+async def _goes_by_the_parked_index_on_sqlite(
+    database: Database, statement: str, values: tuple[Any, ...]
+) -> None:
+    async with database.reader.connect() as connection:
+        plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+        steps = [row.detail for row in plan]
+    assert "ix_outbox_messages_parked" in steps[0], steps
+    assert [step for step in steps if "TEMP B-TREE" in step] == []
+
+
+async def _reads_a_page_of_parked_rows_on_postgresql(
+    database: Database, statement: str, values: tuple[Any, ...]
+) -> None:
+    connection = await connect(database, "plans", 30)
+    try:
+        await connection.execute("SET enable_seqscan = on")  # as the pool's connections have it
+        ran = await explain(connection, statement, *values)
+    finally:
+        await connection.close()
+    [parked] = [n for n in ran if n.get("Index Name") == "ix_outbox_messages_parked"]
+    assert parked["Actual Rows"] * parked["Actual Loops"] <= 52
     assert [n for n in ran if n["Node Type"] == "Sort"] == []
 
 
