@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="import-not-found,import-untyped"
 import asyncio
+import gc
 import os
 import time
 
@@ -60,6 +61,7 @@ async def fairness(url: str, endpoints: int) -> Found:
         await endpoint(parts, f"{place}/stamp", tenant="fresh")
         for _ in range(endpoints):
             await endpoint(parts, f"{place}/slow", tenant="busy")
+        gc.freeze()  # as the command `relay` does
         async with running(parts.relay()):
             idle = await _fresh(parts)
             await publish_many(parts.database, BUSY // endpoints, tenant="busy")

@@ -182,8 +182,8 @@ class Lanes:
         lane = self._lanes[held.claim.destination]
         owner = lane.owner
         owner.done(lane)
-        self._speed.count()
-        if self.slots.ended(held.began):
+        self._speed.done += 1
+        if self.slots.slow and self.slots.ended(held.began):
             self._starts.allow(self.slots.share)
         self._starts.end(lane)
         if not owner.held:

@@ -52,8 +52,8 @@ class Owner:
     def done(self, lane: "Lane") -> None:
         """A message of that lane is no longer held."""
         self.held -= 1
-        self.speed.count()
-        lane.speed.count()
+        self.speed.done += 1
+        lane.speed.done += 1
 
     def room(self, now: float, share: int, most_ahead: int) -> int:
         """How many more it may hold: its share in flight, and what its speed works off."""

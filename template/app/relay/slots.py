@@ -14,7 +14,7 @@ RESERVED = 8  # one in so many is not for an owner that has all others
 
 
 class Slots:
-    """Counts; `stretched` are those that slow requests add."""
+    """Counts; `slow` are the slow requests, `stretched` the slots that they add."""
 
     def __init__(self, concurrency: int, limit: int) -> None:
         self._concurrency, self._limit = concurrency, limit
@@ -23,7 +23,7 @@ class Slots:
         self._count(0)
 
     def _count(self, slow: int) -> None:
-        self._slow, self.stretched = slow, min(slow, self._most)
+        self.slow, self.stretched = slow, min(slow, self._most)
         self.all = self._concurrency + self.stretched
         left = self.all - self._concurrency // RESERVED
         self.share = max(self._limit, min(self._most, left))
@@ -44,7 +44,7 @@ class Slots:
         Without this, as many as ended would be started in their place and count at once: after
         them there is no room until they are slow too.
         """
-        if began > self._looked or not self._slow:
+        if began > self._looked or not self.slow:
             return False
-        self._count(self._slow - 1)
+        self._count(self.slow - 1)
         return True

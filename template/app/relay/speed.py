@@ -5,23 +5,22 @@ WINDOW_SECONDS = 0.005  # over which a speed is measured
 
 
 class Speed:
-    """Messages a second, lately: rises at once, falls by half per window."""
+    """Messages a second, lately: rises at once, falls by half per window.
 
-    __slots__ = ("_done", "_since", "rate")
+    `done` is counted up by whoever has done one; a method for that would be called per message.
+    """
+
+    __slots__ = ("_since", "done", "rate")
 
     def __init__(self, now: float) -> None:
         self.rate = 0.0
-        self._done = 0
+        self.done = 0
         self._since = now
-
-    def count(self) -> None:
-        """One more is done."""
-        self._done += 1
 
     def ahead(self, now: float, most: int) -> int:
         """How many may wait in memory."""
         elapsed = now - self._since
         if elapsed >= WINDOW_SECONDS:
-            self.rate = max(self._done / elapsed, self.rate / 2)
-            self._done, self._since = 0, now
+            self.rate = max(self.done / elapsed, self.rate / 2)
+            self.done, self._since = 0, now
         return min(most, int(self.rate * AHEAD_SECONDS))
