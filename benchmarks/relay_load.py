@@ -15,6 +15,7 @@ from typing import Any
 import load_limit as limit
 import uvloop
 from app.db.engine import Database
+from app.memory import collect_seldom
 from app.outbox.publish import Event, publish
 from app.relay.wakeup import Notifier
 from app.webhooks.sender import Sender, Target
@@ -186,6 +187,7 @@ def main() -> None:
     """One of them, on a database of its own."""
     name, rounds = sys.argv[1], int(sys.argv[2])
     database = {"sqlite": sqlite, "receiver": partial(nullcontext, "")}.get(name, postgresql)
+    collect_seldom()  # as `my-app relay` does
     with database() as url:
         found = uvloop.run(LOADS[name](url, rounds))
     sys.stdout.write(json.dumps(found) + "\n")

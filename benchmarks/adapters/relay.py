@@ -27,6 +27,7 @@ import msgspec
 from app.config import Settings, load_settings
 from app.db.engine import Database
 from app.db.migrate import upgrade
+from app.memory import collect_seldom
 from app.outbox.deliverer import Deliverer
 from app.outbox.message import Claim, Delivered, Outcome
 from app.outbox.policy import DEFAULT_POLICY, RetryPolicy
@@ -224,6 +225,7 @@ class RelayAdapter(base.Adapter):
             deliverers = {"webhook": Counting(handler, numbered="numbered" in cfg)}
             metrics = RelayMetrics(CollectorRegistry())
             relay = Relay(parts.database, deliverers, parts.settings, metrics)
+        collect_seldom()  # as `my-app relay` does
         await ready()
         await relay.run()
         del telling

@@ -12,6 +12,7 @@ import uvicorn
 
 from app.config import Settings
 from app.errors import AppError
+from app.memory import collect_seldom
 from app.wiring import create_app
 
 
@@ -26,6 +27,7 @@ class Server(uvicorn.Server):
         """Start; if that worked, tell."""
         await super().startup(sockets)
         if self.started:
+            collect_seldom()
             self._tell()
 
 

@@ -66,6 +66,11 @@ class Link:
         self._lock = asyncio.Lock()
         self._connection: asyncpg.Connection | None = None
 
+    @property
+    def busy(self) -> bool:
+        """Whether a statement is under way."""
+        return self._lock.locked()
+
     async def fetch(self, statement: str, *arguments: Any) -> list[asyncpg.Record]:
         """The rows of one statement, which is a transaction of its own."""
         async with self._lock:
@@ -98,9 +103,27 @@ class Link:
                 self._connection = None
 
 
+class Links:
+    """A second connection of the same use, opened when both are needed."""
+
+    def __init__(self, database: Database, name: str) -> None:
+        self._links = Link(database, name), Link(database, name)
+
+    async def fetch(self, statement: str, *arguments: Any) -> list[asyncpg.Record]:
+        """On the first that is free."""
+        free = next((link for link in self._links if not link.busy), self._links[0])
+        return await free.fetch(statement, *arguments)
+
+    async def close(self) -> None:
+        """Close both."""
+        for link in self._links:
+            await link.close()
+
+
 async def fetch_in(session: AsyncSession, statement: str, *arguments: Any) -> list[asyncpg.Record]:
     """The rows of a statement of the relay inside the transaction of a session."""
-    await session.execute(text("SELECT 1"))  # begins it; the driver would commit by itself
+    # Begins the transaction, too; the driver would commit by itself.
+    await session.execute(text("SELECT set_config('enable_seqscan', 'off', true)"))
     raw = await (await session.connection()).get_raw_connection()
     connection: asyncpg.Connection = raw.driver_connection
     rows: list[asyncpg.Record] = await connection.fetch(statement, *arguments)

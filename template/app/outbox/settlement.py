@@ -9,7 +9,14 @@ from uuid import UUID
 
 from msgspec import structs
 
-from app.outbox.message import Deferred, Delivered, ErrorKind, Failed, Outcome, Response
+from app.outbox.message import (
+    Deferred,
+    Delivered,
+    ErrorKind,
+    Failed,
+    Outcome,
+    Response,
+)
 from app.outbox.policy import GiveBack, Park, RetryIn, Sent
 from app.outbox.store import Settlement
 
@@ -19,21 +26,20 @@ _NO_RESPONSE = Response(0)
 
 
 class Row(NamedTuple):
-    """The arrays of the settle statement, one row. `outcome` is None where no attempt was made."""
+    """The arrays of the settle statement, one row; what the message's own row tells is not sent.
+
+    `outcome` decides: delivered ends the message, failed spends the attempt, None gives it back.
+    """
 
     id: UUID
     token: UUID
-    verb: str  # sent | retry | park | back
+    outcome: str | None
     seconds: float | None  # until it is due again
     reason: str | None  # parked for
     error: str | None
-    number: int
-    event_id: UUID
     type: str
-    destination: str
     started_ago: float
     duration_ms: float
-    outcome: str | None
     status_code: int | None
     error_kind: str | None
     response_head: bytes | None
@@ -44,28 +50,25 @@ def row_of(settlement: Settlement) -> Row:
     """The row of one settlement."""
     result = settlement.result
     claim = result.claim
-    verb, seconds, reason = _verb(settlement)
+    seconds, reason = _next(settlement)
     outcome, kind, error, response = _log(settlement)
     return Row(
-        claim.message_id, claim.token, verb, seconds, reason, error,
-        claim.attempt, claim.event_id, claim.type, claim.destination,
+        claim.message_id, claim.token, outcome, seconds, reason, error, claim.type,
         result.started_seconds_ago, result.duration_seconds * 1000.0,
-        outcome, _status(response), kind, response.head or None, response.body or None,
+        _status(response), kind, response.head or None, response.body or None,
     )  # fmt: skip
 
 
-def _verb(settlement: Settlement) -> tuple[str, float | None, str | None]:
+def _next(settlement: Settlement) -> tuple[float | None, str | None]:
     match settlement.transition:
         case Sent():
-            return "sent", None, None
-        case RetryIn(seconds):
-            return "retry", storable_seconds(seconds), None
+            return None, None
+        case RetryIn(seconds) | GiveBack(seconds, None):
+            return storable_seconds(seconds), None
         case Park(reason):
-            return "park", None, reason.value
-        case GiveBack(seconds, None):
-            return "back", storable_seconds(seconds), None
-        case GiveBack(_, reason):
-            return "back", None, reason.value if reason else None
+            return None, reason.value
+        case GiveBack(_, parked):
+            return None, parked.value if parked else None
         case _:
             assert_never(settlement.transition)
 

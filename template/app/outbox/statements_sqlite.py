@@ -69,13 +69,14 @@ PICK_ORDERED = text(f"{_PICK} LIMIT :slots")
 CLAIM_ORDERED = text(_TAKE.format(picked="SELECT value FROM json_each(:ids)"))
 ORDERED_DESTINATIONS = text(ORDERED_SCAN)
 
-TAKEN = text(f"""SELECT m.id, m.event_id, m.destination, m.attempts, m.ladder_start, m.losses,
-  m.available_at, m.claim_token IS NULL AS lost, m.parked_at IS NOT NULL AS parked,
-  CASE WHEN m.ordering_key IS NOT NULL THEN m.sequence END AS sequence,
+TAKEN = text(f"""SELECT m.id, m.event_id, e.type, e.tenant, m.destination, m.attempts,
+  m.ladder_start,
   (julianday({NOW}) - julianday(coalesce(m.ladder_started_at, m.created_at))) * 86400.0 AS age,
-  e.type, e.tenant, e.traceparent, e.body
+  e.body, e.traceparent, m.losses,
+  CASE WHEN m.ordering_key IS NOT NULL THEN m.sequence END AS sequence,
+  m.available_at, m.claim_token IS NULL AS lost, m.parked_at IS NOT NULL AS parked
 FROM json_each(:ids) i JOIN outbox_messages m ON m.id = i.value JOIN events e ON e.id = m.event_id
-""")
+ORDER BY m.available_at, m.id""")
 
 LOG_LOST = text(f"""INSERT INTO attempts
   (message_id, number, event_id, type, destination, started_at, duration_ms, outcome, error)
@@ -89,19 +90,19 @@ _GUARD = "outbox_messages.id = i.id AND claim_token = i.token"
 
 SETTLE = text(f"""UPDATE outbox_messages SET
   claim_token = NULL, lease_until = NULL,
-  attempts = attempts - CASE WHEN i.verb = 'back' THEN 1 ELSE 0 END,
-  sent_at = CASE WHEN i.verb = 'sent' THEN {NOW} END,
+  attempts = attempts - CASE WHEN i.outcome IS NULL THEN 1 ELSE 0 END,
+  sent_at = CASE WHEN i.outcome = 'delivered' THEN {NOW} END,
   parked_at = CASE WHEN i.reason IS NOT NULL THEN {NOW} END,
   parked_reason = i.reason,
-  holds_up_since = CASE WHEN i.verb = 'sent' OR ordering_key IS NULL THEN holds_up_since
+  holds_up_since = CASE WHEN i.outcome = 'delivered' OR ordering_key IS NULL THEN holds_up_since
     ELSE coalesce(holds_up_since, {NOW}) END,
   available_at = CASE WHEN i.seconds IS NULL THEN available_at
     ELSE strftime({FORMAT}, :now, i.seconds || ' seconds') END,
-  last_error = CASE WHEN i.verb = 'sent' THEN NULL
-    WHEN i.verb = 'back' AND i.reason IS NULL THEN coalesce(last_error, i.error)
+  last_error = CASE WHEN i.outcome = 'delivered' THEN NULL
+    WHEN i.outcome IS NULL AND i.reason IS NULL THEN coalesce(last_error, i.error)
     ELSE i.error END
 FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS token,
-  json_extract(value, '$[2]') AS verb, json_extract(value, '$[3]') AS seconds,
+  json_extract(value, '$[2]') AS outcome, json_extract(value, '$[3]') AS seconds,
   json_extract(value, '$[4]') AS reason, json_extract(value, '$[5]') AS error
   FROM json_each(:rows)) AS i
 WHERE {_GUARD}
@@ -109,8 +110,9 @@ RETURNING id""")
 
 LOG = text(f"""INSERT INTO attempts (message_id, number, event_id, type, destination, started_at,
   duration_ms, outcome, status_code, error_kind, error, response_head, response_body)
-VALUES (:id, :number, :event_id, :type, :destination, strftime({FORMAT}, :now, :started),
-  :duration_ms, :outcome, :status_code, :error_kind, :error, :response_head, :response_body)
+SELECT id, attempts, event_id, :type, destination, strftime({FORMAT}, :now, :started),
+  :duration_ms, :outcome, :status_code, :error_kind, :error, :response_head, :response_body
+FROM outbox_messages WHERE id = :id
 ON CONFLICT DO NOTHING""")
 
 _HELD = f"""UPDATE outbox_messages SET {{change}}

@@ -6,14 +6,16 @@ one never holds up another, above all not the extension of leases.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+import asyncpg
+
 from app.db.engine import Database
 from app.outbox import statements_postgresql as sql
-from app.outbox.driver import Link, fetch_in
+from app.outbox.driver import Link, Links, fetch_in
 from app.outbox.message import Claim
 from app.outbox.ordered import Picked
 from app.outbox.parked_events import crashed_events, parked_events, tell_parked
@@ -27,7 +29,7 @@ class PostgresqlBackend:
     def __init__(self, database: Database) -> None:
         self._database, self._lease = database, database.settings.lease_seconds
         self._claims = Link(database, "relay claims")
-        self._settles = Link(database, "relay settles")
+        self._settles = Links(database, "relay settles")
         self._upkeep = Link(database, "relay upkeep")
 
     async def claim(self, wanted: Sequence[Wanted], limit: int, now: datetime | None) -> Claimed:
@@ -85,13 +87,21 @@ class PostgresqlBackend:
         return bool(await self._ids(self._upkeep, sql.ALONE, *_held([claim]), alone))
 
     async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]:
-        """One statement: guard and lock, update, log. Parked ones are told in its transaction."""
-        columns = tuple(zip(*map(row_of, batch), strict=True))
+        """One statement: guard, update, log. Parked ones are told in its transaction."""
+        try:
+            return await self._settle(batch, now, sql.SETTLE)
+        except asyncpg.UniqueViolationError:
+            return await self._settle(batch, now, sql.SETTLE_LOGGED)
+
+    async def _settle(
+        self, batch: Sequence[Settlement], now: datetime | None, statement: str
+    ) -> set[UUID]:
+        columns = [_column(values) for values in zip(*map(row_of, batch), strict=True)]
         told = parked_events(batch)
         if not told:
-            return await self._ids(self._settles, sql.SETTLE, now, *columns)
+            return await self._ids(self._settles, statement, now, *columns)
         async with asyncio.timeout(self._lease / 2), self._database.transaction() as session:
-            rows = await fetch_in(session, sql.SETTLE, now, *columns)
+            rows = await fetch_in(session, statement, now, *columns)
             written = {row["id"] for row in rows}
             await tell_parked(session, [told[i] for i in written if i in told])
         return written
@@ -119,7 +129,7 @@ class PostgresqlBackend:
         for link in (self._claims, self._settles, self._upkeep):
             await link.close()
 
-    async def _ids(self, link: Link, statement: str, *arguments: Any) -> set[UUID]:
+    async def _ids(self, link: Link | Links, statement: str, *arguments: Any) -> set[UUID]:
         return {row["id"] for row in await link.fetch(statement, *arguments)}
 
 
@@ -127,23 +137,30 @@ def _held(claims: Sequence[Claim]) -> tuple[list[UUID], list[UUID]]:
     return [claim.message_id for claim in claims], [claim.token for claim in claims]
 
 
-def claimed(rows: Sequence[Any], token: UUID, before: float) -> Claimed:
-    """The rows of a claim statement as claims, oldest due first, and the reclaimed ones."""
+def _column(values: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """An array for the statement; nothing at all where nothing is in it, which is most of them."""
+    return None if values.count(None) == len(values) else values
+
+
+def claimed(rows: Iterable[Sequence[Any]], token: UUID, before: float) -> Claimed:
+    """The rows of a claim statement, oldest due first, as claims and reclaimed ones."""
     claims: list[Claim] = []
     reclaimed: list[Reclaimed] = []
     floors: dict[str, datetime] = {}
-    for row in sorted(rows, key=lambda row: (row["available_at"], row["id"])):
-        destination = row["destination"]
-        if row["lost"]:
-            lost = row["attempts"], bool(row["parked"]), row["event_id"], row["type"], row["tenant"]
-            reclaimed.append(Reclaimed(row["id"], destination, *lost))
+    for (
+        message_id, event_id, kind, tenant, destination, number, ladder_start, age, body,
+        traceparent, losses, sequence, available_at, lost, parked,
+    ) in rows:  # fmt: skip
+        if lost:
+            reclaimed.append(
+                Reclaimed(message_id, destination, number, bool(parked), event_id, kind, tenant)
+            )
             continue
-        floors[destination] = row["available_at"]
+        floors[destination] = available_at
         claims.append(
             Claim(
-                row["id"], row["event_id"], row["type"], row["tenant"], destination, token,
-                row["attempts"], row["ladder_start"], row["age"], row["body"],
-                row["traceparent"], row["losses"], before, row["sequence"],
+                message_id, event_id, kind, tenant, destination, token, number, ladder_start, age,
+                body, traceparent, losses, before, sequence,
             )
         )  # fmt: skip
     return Claimed(claims, reclaimed, floors)

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
-from sqlalchemy import CursorResult, RowMapping, TextClause, select
+from sqlalchemy import CursorResult, TextClause, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.dialect import sqlite_text
@@ -111,10 +111,10 @@ class SqliteBackend:
         if not ids:
             return Claimed([], [], {})
         values = {"ids": _json(ids), "now": _now(now)}
-        rows = [_typed(row) for row in (await connection.execute(sql.TAKEN, values)).mappings()]
-        if any(row["lost"] for row in rows):
+        found = claimed(map(_typed, await connection.execute(sql.TAKEN, values)), token, before)
+        if found.reclaimed:
             await connection.execute(sql.LOG_LOST, values)
-        return claimed(rows, token, before)
+        return found
 
     async def settle(self, batch: Sequence[Settlement], now: datetime | None) -> set[UUID]:
         """Guard and update, log and tell of what was written, in one transaction."""
@@ -184,16 +184,15 @@ def _ids(result: CursorResult[Any]) -> set[UUID]:
     return {UUID(text) for text in result.scalars()}
 
 
-def _typed(row: RowMapping) -> dict[str, Any]:
-    values: dict[str, Any] = dict(row)
-    values["id"], values["event_id"] = UUID(values["id"]), UUID(values["event_id"])
-    return values | {"available_at": datetime.fromisoformat(values["available_at"])}
+def _typed(row: Sequence[Any]) -> Sequence[Any]:
+    message_id, event_id, *middle, available_at, lost, parked = row
+    due = datetime.fromisoformat(available_at)
+    return UUID(message_id), UUID(event_id), *middle, due, lost, parked
 
 
 def _line(row: Row, now: datetime | None) -> dict[str, object]:
     return row._asdict() | {
         "id": row.id.hex,
-        "event_id": row.event_id.hex,
         "now": _now(now),
         "started": f"-{row.started_ago:.3f} seconds",
     }

@@ -30,7 +30,7 @@ from app.relay.lanes import Lanes
 from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
 from app.relay.sending import Loop, Sending, cancel, until
-from app.relay.settler import Settler
+from app.relay.settler import WRITERS, Settler
 from app.relay.stretch import Stretch
 from app.relay.suspects import TOGETHER, Suspects
 from app.relay.upkeep import Upkeep
@@ -162,7 +162,8 @@ class Relay:
         suspects = self._suspects
         lone = [start(suspects.run_again())]
         lone += [start(suspects.run_fresh()) for _ in range(TOGETHER)]
-        helpers = [start(self._settler.run()), *(start(h) for h in self._upkeep.loops())]
+        helpers = [start(self._settler.run()) for _ in range(WRITERS)]
+        helpers += [start(loop) for loop in self._upkeep.loops()]
         if self._settings.listen and not self._database.is_sqlite:
             helpers.append(start(Listener(self._database, self.wake, self.look).run()))
         senders = [start(self._sending.run()) for _ in range(self._settings.relay_concurrency)]

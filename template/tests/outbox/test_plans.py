@@ -6,9 +6,10 @@ that was analysed and with one that never was.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -19,7 +20,7 @@ from app.db.engine import Database
 from app.outbox import bulk_retry, replay_scan
 from app.outbox import statements_postgresql as postgresql
 from app.outbox import statements_sqlite as sqlite
-from app.outbox.driver import connect
+from app.outbox.driver import connect, fetch_in
 from app.outbox.message import Status
 from app.outbox.replay_scan import ReplayRequest
 from app.outbox.statements_publish import UUID7_POSTGRESQL
@@ -122,18 +123,104 @@ async def test_a_settle_reads_only_its_rows(filled: Database, analysed: bool):
                 "RETURNING id"
             )
         ]
-        tokens = [(await connection.fetchval("SELECT id FROM events LIMIT 1"))] * 200
-        count = [None] * 200
-        ran = await explain(
-            connection, postgresql.SETTLE, None, ids, tokens, ["sent"] * 200, count, count, count,
-            [1] * 200, tokens, ["a.b"] * 200, [A] * 200, [0.1] * 200, [1.0] * 200,
-            ["delivered"] * 200, [204] * 200, count, count, count,
-        )  # fmt: skip
+        token = await connection.fetchval("SELECT id FROM events LIMIT 1")
+        ran = await explain(connection, postgresql.SETTLE, None, *settled_columns(ids, token))
     finally:
         await connection.close()
     assert [n for n in ran if n["Node Type"] == "Seq Scan"] == []
     read = [n for n in ran if n.get("Relation Name") == "outbox_messages"]
     assert max(n["Actual Rows"] * n["Actual Loops"] for n in read) <= 200
+
+
+def settled_columns(ids: Sequence[UUID], token: UUID) -> list[list[Any] | None]:
+    """The arrays of the settle statement: all delivered."""
+    count = len(ids)
+    return [
+        [*ids], [token] * count, ["delivered"] * count, None, None, None, ["a.b"] * count,
+        [0.1] * count, [1.0] * count, [204] * count, None, None, None,
+    ]  # fmt: skip
+
+
+CONDITIONS = {"Index Cond", "Recheck Cond"}
+
+
+def relay_statements() -> dict[str, tuple[str, list[Any]]]:
+    """What a relay sends for its messages, with arguments."""
+    ids, token = [uuid4() for _ in range(200)], uuid4()
+    held = [ids, [token] * 200]
+    return {
+        "claim": (postgresql.CLAIM, [[A, B], [100, 100], [None, None], token, 60.0, None, 200]),
+        "claim ordered": (postgresql.CLAIM_ORDERED, [token, 60.0, None, ids]),
+        "claim lone": (postgresql.CLAIM_LONE, [token, 60.0, None, None, [], False]),
+        "settle": (postgresql.SETTLE, [None, *settled_columns(ids, token)]),
+        "extend": (postgresql.EXTEND, [*held, 60.0, None]),
+        "release": (postgresql.RELEASE, held),
+        "settled before": (postgresql.SETTLED_BEFORE, [ids, [1] * 200]),
+    }
+
+
+async def given_knowledge(database: Database, knowledge: str) -> None:
+    """Tables of some size, and what the planner was told of them, perhaps long ago."""
+    await given_destination(database)
+    await given_events(database)
+    async with database.transaction() as session:
+        if knowledge == "empty":
+            await session.execute(text("TRUNCATE events, outbox_messages"))
+        if knowledge == "many":
+            await session.execute(text(FILL_POSTGRESQL))
+        if knowledge != "nothing":
+            await session.execute(text("ANALYZE"))
+
+
+@pytest.mark.parametrize("plan", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("knowledge", ["nothing", "empty", "few", "many"])
+@on_postgresql
+async def test_no_plan_of_the_relay_walks_a_table(database: Database, knowledge: str, plan: str):
+    """A plan is kept while the table grows: one that is good for ten rows must be for millions."""
+    await given_knowledge(database, knowledge)
+    connection = await connect(database, "plans", 30)
+    try:
+        await connection.execute(f"SET plan_cache_mode = {plan}")
+        for name, (statement, arguments) in relay_statements().items():
+            [row] = await connection.fetch(f"EXPLAIN (FORMAT JSON) {statement}", *arguments)
+            read = [n for n in nodes(json.loads(row[0])[0]["Plan"]) if "Relation Name" in n]
+            walked = [
+                n for n in read if n["Node Type"] != "ModifyTable" and not CONDITIONS & n.keys()
+            ]
+            assert [(name, n["Relation Name"], n["Node Type"]) for n in walked] == []
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("plan", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("knowledge", ["nothing", "empty", "few", "many"])
+@pytest.mark.parametrize("way", ["settle", "extend", "release", "settle in a session"])
+@on_postgresql
+async def test_what_follows_a_claim_locks_its_rows_in_the_order_of_their_ids(
+    database: Database, knowledge: str, plan: str, way: str
+):
+    """Two relays that locked the same rows in two orders would deadlock, a second each time."""
+    await given_knowledge(database, knowledge)
+    statement, arguments = relay_statements()[way.removesuffix(" in a session")]
+    statement = f"EXPLAIN (FORMAT JSON) {statement}"
+    if way.endswith("session"):
+        async with database.transaction() as session:
+            await session.execute(text(f"SET LOCAL plan_cache_mode = {plan}"))
+            [row] = await fetch_in(session, statement, *arguments)
+    else:
+        connection = await connect(database, "plans", 30)
+        try:
+            await connection.execute(f"SET plan_cache_mode = {plan}")
+            [row] = await connection.fetch(statement, *arguments)
+        finally:
+            await connection.close()
+    found = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    [update] = [n for n in nodes(found[0]["Plan"]) if n.get("Operation") == "Update"]
+    [join] = update["Plans"]
+    rows, message = join["Plans"]
+    assert join["Node Type"] == "Nested Loop"
+    assert [n["Node Type"] for n in nodes(rows)] == ["Subquery Scan", "Sort", "Function Scan"]
+    assert message["Index Name"] == "pk_outbox_messages"
 
 
 @on_postgresql

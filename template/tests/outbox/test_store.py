@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import msgspec
 import pytest
+from sqlalchemy import text
 
 from app.db.engine import Database
 from app.outbox.message import (
@@ -312,6 +313,24 @@ async def test_a_settle_whose_answer_was_lost_is_found_in_the_log(database, stor
     done, open_one = await claim(store, now)
     await store.settle([settled(done)], now)
     assert await store.settled_before([done, open_one]) == {done.message_id}
+
+
+async def test_a_log_that_has_the_number_already_stops_no_settle(database, store, now):
+    """Whoever wrote that line, say from a backup: what is delivered counts as delivered."""
+    await given_destination(database)
+    await given_events(database, 2)
+    claims = await claim(store, now)
+    await store.settle([settled(claims[0], RetryIn(0), Failed(ErrorKind.RESET, "reset"))], now)
+    async with database.transaction() as session:
+        await session.execute(
+            text("UPDATE outbox_messages SET attempts = 0 WHERE claim_token IS NULL")
+        )
+    [same] = await claim(store, now + timedelta(seconds=1))
+    assert (same.message_id, same.attempt) == (claims[0].message_id, 1)
+    assert await store.settle([settled(same), settled(claims[1])], now) == {
+        c.message_id for c in claims
+    }
+    assert [a["outcome"] for a in await attempt_rows(database)] == ["failed", "delivered"]
 
 
 async def test_without_now_the_clock_is_the_databases(database, store):
