@@ -143,6 +143,20 @@ async def test_a_tenant_at_its_share_starts_more_when_more_of_it_is_slow():
     assert len(await take_all(lanes)) == 2
 
 
+async def test_a_sender_that_goes_leaves_what_it_has_freed_to_an_idle_one():
+    """Whoever ends a message takes the next one, unless it is not needed any more."""
+    lanes = Lanes(64, 1, 250)
+    lanes.wake(["a"])
+    lanes.add(lanes.plan(1.0), Claimed([claim("a", "") for _ in range(2)], [], {}), 1.0)
+    first = await lanes.take()
+    idle = asyncio.create_task(lanes.take())
+    await asyncio.sleep(0)
+    lanes.done(first)
+    lanes.pass_on()
+    await asyncio.sleep(0)
+    assert idle.done()
+
+
 async def test_owners_take_turns_however_many_destinations_they_have():
     """Both have a backlog: every second one that is asked, and that starts, is the other's."""
     lanes = Lanes(64, 8, 250)

@@ -2,10 +2,12 @@
 
 import asyncio
 import time
+from collections import Counter
 
 import pytest
 from sqlalchemy import event, text, update
 
+from app.cipher import Cipher
 from app.db.engine import Database
 from app.ids import uuid7
 from app.outbox.message import (
@@ -22,6 +24,7 @@ from app.webhooks.endpoints import (
     rotate_secret,
     update_endpoint,
 )
+from app.webhooks.ready import Ready
 from app.webhooks.tables import endpoint_secrets, endpoints
 from tests.conftest import settings_for
 from tests.webhooks.factories import CIPHER, claim_for, endpoint_at
@@ -127,6 +130,36 @@ async def test_the_policy_of_the_endpoint_is_known_after_an_attempt(
     assert deliverer.policy(webhook_destination(made.id)) == ladder
     assert deliverer.policy(webhook_destination(other.id)) == DEFAULT_POLICY
     assert deliverer.policy("webhook:unknown") == DEFAULT_POLICY
+
+
+class Turns(Cipher):
+    """Decrypts, and notes in which turn of the event loop."""
+
+    def __init__(self, secret_key: str) -> None:
+        super().__init__(secret_key)
+        self.turn, self.turns = 0, []
+
+    def decrypt(self, stored: bytes) -> bytes:
+        self.turns.append(self.turn)
+        return super().decrypt(stored)
+
+    async def count(self) -> None:
+        while True:
+            self.turn += 1
+            await asyncio.sleep(0)
+
+
+async def test_many_endpoints_read_for_the_first_time_leave_turns_to_others(database, settings):
+    """Whatever else the process does goes on between sixteen and sixteen."""
+    cipher = Turns(settings.secret_key)
+    made = [await endpoint_at(database, settings, "http://127.0.0.1:9/") for _ in range(50)]
+    reading = known.KnownEndpoints(database, cipher, settings)
+    counting = asyncio.create_task(cipher.count())
+    states = [reading.get(webhook_destination(one.id)) for one in made]
+    assert all(isinstance(state, Ready) for state in await asyncio.gather(*states))
+    counting.cancel()
+    assert len(cipher.turns) == 50
+    assert max(Counter(cipher.turns).values()) <= known.PREPARED_AT_ONCE
 
 
 async def test_a_database_without_tables_defers_and_spends_nothing(tmp_path):
