@@ -95,10 +95,12 @@ def test_dev_names_the_command_that_signs_in_on_its_own_port(fresh: Project):
     """Without the port the link would lead to the default one, where nobody answers."""
     port = free_port()
     with serving(fresh, "dev", port) as process:
-        said = read_until(process.stdout, "once more")
-        words = said.splitlines()[-1].partition("admin link")
-        assert words[2].split() == ["--port", str(port)]
-        done = fresh.run("admin", "link", *words[2].split())
+        said = read_until(process.stdout, "Ctrl-C stops")
+        _, found, options = said.partition(" admin link")
+        assert found, said
+        options = options.splitlines()[0].split()
+        assert options == ["--port", str(port)]
+        done = fresh.run("admin", "link", *options)
         answer = httpx.get(done.stdout.strip(), trust_env=False, follow_redirects=True)
         assert (answer.status_code, answer.url.path) == (200, "/admin/parked")
         plain = fresh.run("admin", "link")
