@@ -41,33 +41,32 @@ _TAKE = f"""
     last_error = CASE WHEN p.lost THEN '{LOST_ERROR}' ELSE m.last_error END,
     parked_at = CASE WHEN p.crashed THEN {{now}} END,
     parked_reason = CASE WHEN p.crashed THEN 'crashed' END
-  FROM picked p WHERE {_by("m.id", "p.id")}
-  RETURNING m.*, p.lost
+  FROM picked p JOIN events e ON {_by("e.id", "p.event_id")} WHERE {_by("m.id", "p.id")}
+  RETURNING m.id, m.event_id, e.type, e.tenant, m.destination, m.attempts, m.ladder_start,
+    extract(epoch FROM {{now}} - coalesce(m.ladder_started_at, m.created_at))::float8 AS age,
+    CASE WHEN p.lost THEN ''::bytea ELSE e.body END AS body, e.traceparent, m.losses,
+    CASE WHEN m.ordering_key IS NOT NULL THEN m.sequence END AS sequence, m.available_at,
+    p.lost, m.parked_at IS NOT NULL AS parked, m.claimed_at
 ), logged AS (
   INSERT INTO attempts
     (message_id, number, event_id, type, destination, started_at, duration_ms, outcome, error)
-  SELECT t.id, t.attempts, t.event_id, e.type, t.destination, t.claimed_at,
-    extract(epoch FROM {{now}} - t.claimed_at) * 1000, 'lost', '{LOST_ERROR}'
-  FROM taken t JOIN events e ON {_by("e.id", "t.event_id")} WHERE t.lost
+  SELECT id, attempts, event_id, type, destination, claimed_at,
+    extract(epoch FROM {{now}} - claimed_at) * 1000, 'lost', '{LOST_ERROR}'
+  FROM taken WHERE lost
   ON CONFLICT DO NOTHING
 )
-SELECT t.id, t.event_id, e.type, e.tenant, t.destination, t.attempts, t.ladder_start,
-  extract(epoch FROM {{now}} - coalesce(t.ladder_started_at, t.created_at))::float8 AS age,
-  CASE WHEN t.lost THEN ''::bytea ELSE e.body END AS body, e.traceparent, t.losses,
-  CASE WHEN t.ordering_key IS NOT NULL THEN t.sequence END AS sequence,
-  t.available_at, t.lost, t.parked_at IS NOT NULL AS parked
-FROM taken t JOIN events e ON {_by("e.id", "t.event_id")}
-ORDER BY t.available_at, t.id"""
+SELECT id, event_id, type, tenant, destination, attempts, ladder_start, age, body, traceparent,
+  losses, sequence, available_at, lost, parked FROM taken"""
 
 _FREE = "(claim_token IS NULL OR lease_until < {now})"
 _LOST = f"""m.claim_token IS NOT NULL AS lost,
     m.claim_token IS NOT NULL AND m.alone AND m.lone_losses + 1 >= {LONE_LOSSES} AS crashed"""
 
 CLAIM = f"""WITH picked AS (
-  SELECT m.id, {_LOST}
+  SELECT m.id, m.event_id, {_LOST}
   FROM unnest($1::text[], $2::int[], $3::timestamptz[]) AS w (destination, slots, floor)
   CROSS JOIN LATERAL (
-    SELECT id, claim_token, alone, lone_losses FROM outbox_messages
+    SELECT id, event_id, claim_token, alone, lone_losses FROM outbox_messages
     WHERE {DUE} AND destination = w.destination AND available_at <= {{now}}
       AND available_at >= coalesce(w.floor, '-infinity') AND {_FREE}
     ORDER BY available_at, id LIMIT w.slots FOR UPDATE SKIP LOCKED
@@ -75,9 +74,9 @@ CLAIM = f"""WITH picked AS (
 
 _ENDS = f"(claim_token IS NOT NULL AND alone AND lone_losses + 1 >= {LONE_LOSSES})"
 CLAIM_LONE = f"""WITH picked AS (
-  SELECT m.id, {_LOST}
+  SELECT m.id, m.event_id, {_LOST}
   FROM (
-    SELECT id, claim_token, alone, lone_losses FROM outbox_messages
+    SELECT id, event_id, claim_token, alone, lone_losses FROM outbox_messages
     WHERE {SUSPECT} AND available_at <= {{now}} AND {_FREE} AND {_ENDS} = $6
       AND (losses > 1) = coalesce($4, losses > 1) AND destination <> ALL ($5::text[])
       AND NOT {HELD_UP}
@@ -104,9 +103,9 @@ FROM (SELECT i.*, coalesce(o.policy, 'strict') AS policy, o.gap_seconds
   LEFT JOIN orderings o ON o.destination = i.destination) w
 CROSS JOIN LATERAL ({_PICK} LIMIT w.slots) p"""
 CLAIM_ORDERED = f"""WITH picked AS (
-  SELECT m.id, {_LOST}
+  SELECT m.id, m.event_id, {_LOST}
   FROM (
-    SELECT id, claim_token, alone, lone_losses FROM outbox_messages
+    SELECT id, event_id, claim_token, alone, lone_losses FROM outbox_messages
     WHERE id = ANY ($4::uuid[]) AND sent_at IS NULL AND {takable("outbox_messages", "{now}")}
     ORDER BY id FOR UPDATE SKIP LOCKED
   ) m{_TAKE}""".format(token="$1", lease="$2", now="coalesce($3::timestamptz, now())")

@@ -76,7 +76,7 @@ TAKEN = text(f"""SELECT m.id, m.event_id, e.type, e.tenant, m.destination, m.att
   CASE WHEN m.ordering_key IS NOT NULL THEN m.sequence END AS sequence,
   m.available_at, m.claim_token IS NULL AS lost, m.parked_at IS NOT NULL AS parked
 FROM json_each(:ids) i JOIN outbox_messages m ON m.id = i.value JOIN events e ON e.id = m.event_id
-ORDER BY m.available_at, m.id""")
+""")
 
 LOG_LOST = text(f"""INSERT INTO attempts
   (message_id, number, event_id, type, destination, started_at, duration_ms, outcome, error)

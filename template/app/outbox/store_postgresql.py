@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -137,20 +138,23 @@ def _held(claims: Sequence[Claim]) -> tuple[list[UUID], list[UUID]]:
     return [claim.message_id for claim in claims], [claim.token for claim in claims]
 
 
+_DUE = itemgetter(12, 0)  # available_at and id
+
+
 def _column(values: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """An array for the statement; nothing at all where nothing is in it, which is most of them."""
     return None if values.count(None) == len(values) else values
 
 
 def claimed(rows: Iterable[Sequence[Any]], token: UUID, before: float) -> Claimed:
-    """The rows of a claim statement, oldest due first, as claims and reclaimed ones."""
+    """The rows of a claim statement as claims, oldest due first, and the reclaimed ones."""
     claims: list[Claim] = []
     reclaimed: list[Reclaimed] = []
     floors: dict[str, datetime] = {}
     for (
         message_id, event_id, kind, tenant, destination, number, ladder_start, age, body,
         traceparent, losses, sequence, available_at, lost, parked,
-    ) in rows:  # fmt: skip
+    ) in sorted(rows, key=_DUE):  # fmt: skip
         if lost:
             reclaimed.append(
                 Reclaimed(message_id, destination, number, bool(parked), event_id, kind, tenant)
