@@ -59,8 +59,8 @@ format: .venv/.tools ## Format and fix what can be fixed
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 	$(TEMPLATE)/ruff check --fix . && $(TEMPLATE)/ruff format .
 
-bench: .venv/.tools ## Measure speed, as ratios within one run
-	$(BIN)/python -m benchmarks
+bench: .venv/.tools ## Measure speed beside limits and peers, which it installs; 12 minutes
+	$(BIN)/python -m benchmarks; own=$$?; $(BIN)/python -m benchmarks.peers && exit $$own
 
 release: .venv/.tools ## Seal VERSION=x.y.z into releases/ and move on to the next .dev0
 	$(BIN)/python -m tools.release $(VERSION)
