@@ -128,4 +128,5 @@ async def send(claims: Claims, work: base.Work) -> None:
             for row in rows:
                 queue.put_nowait((claims.token, row))
 
-    await asyncio.gather(claimer(), completer(), *(sender() for _ in range(64)))
+    senders = [sender() for _ in range(work.settings["connections"])]
+    await asyncio.gather(claimer(), completer(), *senders)
