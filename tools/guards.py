@@ -142,9 +142,9 @@ MUTANTS = [
     ),
     Mutant(
         "strict: a parked message holds its key",
-        "app/outbox/statements_ordered.py",
-        "WHEN {{policy}} = 'strict' OR {{m_stuck}} IS NULL THEN NULL",
-        "WHEN {{m_stuck}} IS NULL THEN NULL",
+        "app/outbox/tables.py",
+        'ORDERED = "sent_at IS NULL AND dismissed_at',
+        'ORDERED = "sent_at IS NULL AND parked_at IS NULL AND dismissed_at',
         ORDER + "test_g10_strict_a_parked_message_blocks_its_key_alone_until_it_is_dismissed",
     ),
     Mutant(

@@ -1,6 +1,7 @@
 """A message that ends its relay is parked as `crashed`, and never another one for its sake.
 
-Time is moved, not waited for: after each end of a relay its leases are made to have run out.
+Time is moved, not waited for: after each end of a relay its leases are made to have run out, and
+those that wait after a loss are due, one after the other as they would be.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from tests.support.size import nightly
 KILLS = 30
 LEASES_RUN_OUT = """
 UPDATE outbox_messages SET lease_until = now() - interval '1 second' WHERE claim_token IS NOT NULL;
-UPDATE outbox_messages SET available_at = now()
+UPDATE outbox_messages SET available_at = available_at - interval '1 hour'
 WHERE losses > 0 AND claim_token IS NULL AND sent_at IS NULL AND parked_at IS NULL;
 """
 
