@@ -60,7 +60,7 @@ format: .venv/.tools ## Format and fix what can be fixed
 	$(TEMPLATE)/ruff check --fix . && $(TEMPLATE)/ruff format .
 
 bench: .venv/.tools ## Measure speed beside limits and peers, which it installs; 12 minutes
-	$(BIN)/python -m benchmarks; own=$$?; $(BIN)/python -m benchmarks.peers && exit $$own
+	$(BIN)/python -m benchmarks --rounds 3; own=$$?; $(BIN)/python -m benchmarks.peers && exit $$own
 
 release: .venv/.tools ## Seal VERSION=x.y.z into releases/ and move on to the next .dev0
 	$(BIN)/python -m tools.release $(VERSION)

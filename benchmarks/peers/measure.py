@@ -20,9 +20,9 @@ from benchmarks.peers.systems import Part, System
 
 CUT_SECONDS = 2.5
 START_SECONDS = 12  # until the first handler is called
-SETTLE_SECONDS = 2  # no peer says when it listens
+SETTLE_SECONDS = 1.5  # no peer says when it listens
 RATE = 50  # messages a second of a latency run
-ENQUEUE_SECONDS = 2.4
+ENQUEUE_SECONDS = 1.8
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class ProcrastinateAdapter(base.Adapter):
         "http": {"concurrency": 64, "pool": 16, "connections": 64},
         "latency": {"concurrency": 10, "pool": 8},
     }
-    count = http_count = 4_000  # more than it does until it is cut
+    count = http_count = 1_000
     reset_sql = "TRUNCATE procrastinate_jobs CASCADE"
     pending_sql = (
         "SELECT EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))"
