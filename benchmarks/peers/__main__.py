@@ -75,9 +75,10 @@ def main() -> int:
         return 130
     measured = report.figures(found)
     judged = verdicts(measured)
-    sys.stdout.write(
-        f"{report.table(measured, found.versions)}\n\n{report.verdict_table(judged)}\n"
-    )
+    tables = [report.table(measured, found.versions)]
+    if judged:
+        tables.append(report.verdict_table(judged))
+    sys.stdout.write("\n\n".join(tables) + "\n")
     sys.stderr.writelines(f"error: {what} failed, see above\n" for what in found.errors)
     everything = report.as_json(found, measured, judged, time.monotonic() - began)
     options.out.parent.mkdir(parents=True, exist_ok=True)
