@@ -1,4 +1,4 @@
-"""What the relay of a generated application does in a second, against limits of the same run.
+"""What the relay of a generated application promises, beside what it depends on.
 
 Each benchmark is a process of its own (`relay_load.py`) with the template on its path and a real
 PostgreSQL: `TEST_DATABASE_URL`, else the wheel's. The peers are measured by `benchmarks.peers`.
@@ -36,16 +36,8 @@ def _figure(
     return Figure(name, subject, value, reference, against, kind, limit, 1, unit)
 
 
-def drain(rounds: int) -> list[Figure]:
-    """Without I/O, against claim and settle with nothing around them."""
-    found = _measure("drain", rounds)
-    subject = f"{found['count']:,.0f} messages, relay"
-    pair = found["subject"], "claim and settle alone", found["reference"]
-    return [_figure("relay-drain", subject, *pair, limit=2.0)]
-
-
 def history(rounds: int) -> list[Figure]:
-    """The same with sent messages kept."""
+    """A drain without I/O with sent messages kept, against the same without."""
     found = _measure("history", rounds)
     subject = f"relay, {found['count']:,.0f} sent rows kept"
     pair = found["subject"], "relay, none kept", found["reference"]
@@ -58,26 +50,6 @@ def http(rounds: int) -> list[Figure]:
     subject = f"{found['count']:,.0f} webhooks, relay"
     pair = found["subject"], "bare loop of the client", found["reference"]
     return [_figure("http-drain", subject, *pair, limit=1 / 0.7)]
-
-
-def latency(rounds: int) -> list[Figure]:
-    """From COMMIT to the deliverer at 50/s."""
-    found = _measure("latency", rounds)
-    return [
-        _figure(
-            "latency", f"COMMIT to deliverer, {name}", found[f"subject{key}"],
-            "NOTIFY, LISTEN, claim alone", found[f"reference{key}"], limit=1.5,
-        )
-        for name, key in (("p50", ""), ("p99", "_p99"))
-    ]  # fmt: skip
-
-
-def enqueue(rounds: int) -> list[Figure]:
-    """A business row with an event, against the row alone; eight sessions."""
-    found = _measure("enqueue", rounds)
-    subject = f"{found['count']:,.0f} transactions with publish"
-    pair = found["subject"], "without", found["reference"]
-    return [_figure("enqueue", subject, *pair, limit=1 / 0.65)]
 
 
 def fairness(rounds: int) -> list[Figure]:
