@@ -116,6 +116,10 @@ class Links:
         free = next((link for link in self._links if not link.busy), self._links[0])
         return await free.fetch(statement, *arguments)
 
+    async def fetch_on_each(self, statement: str, *arguments: Any) -> None:
+        """On both, at the same time."""
+        await asyncio.gather(*(link.fetch(statement, *arguments) for link in self._links))
+
     async def close(self) -> None:
         """Close both."""
         for link in self._links:

@@ -102,6 +102,7 @@ class Backend(Protocol):
     async def release(self, claims: Sequence[Claim]) -> set[UUID]: ...
     async def settled_before(self, claims: Sequence[Claim]) -> set[UUID]: ...
     async def due(self, now: datetime | None) -> list[Due]: ...
+    async def warm(self) -> None: ...
     async def close(self) -> None: ...
 
 
@@ -168,6 +169,10 @@ class Store:
             if one is None or one.in_seconds > 0:
                 due[name] = Due(name, 0.0, one.tenant if one is not None else None)
         return list(due.values())
+
+    async def warm(self) -> None:
+        """Open the connections and have plans made: the first messages don't wait for that."""
+        await self._backend.warm()
 
     async def close(self) -> None:
         """Close the connections."""

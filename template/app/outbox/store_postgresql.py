@@ -20,7 +20,7 @@ from app.outbox.driver import Link, Links, fetch_in
 from app.outbox.message import Claim
 from app.outbox.ordered import Picked
 from app.outbox.parked_events import crashed_events, parked_events, tell_parked
-from app.outbox.settlement import row_of
+from app.outbox.settlement import Row, row_of
 from app.outbox.store import Claimed, Due, Reclaimed, Settlement, Wanted
 
 
@@ -124,6 +124,12 @@ class PostgresqlBackend:
         """By a skip scan."""
         rows = await self._upkeep.fetch(sql.DUE_SCAN, now)
         return [Due(row["destination"], row["in_seconds"], row["tenant"]) for row in rows]
+
+    async def warm(self) -> None:
+        """Claim and settle nothing."""
+        nothing = [None] * len(Row._fields)
+        await self._settles.fetch_on_each(sql.SETTLE, None, *nothing)
+        await self._claims.fetch(sql.CLAIM, [], [], [], uuid4(), self._lease, None, 0)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -1,7 +1,7 @@
 """The relay's half on SQLite: on the one writer connection, each call one transaction.
 
-Callers wait for that connection like everybody else, so nothing here waits for anything but the
-disk. Ids cross the driver as 32 hexadecimal digits.
+Callers wait for it like everybody else, so nothing here waits for anything but the disk. Ids cross
+the driver as 32 hexadecimal digits.
 """
 
 import time
@@ -158,8 +158,10 @@ class SqliteBackend:
             rows = await connection.execute(sql.DUE_SCAN, {"now": _now(now)})
             return [Due(row.destination, row.in_seconds, row.tenant) for row in rows]
 
-    async def close(self) -> None:
+    async def warm(self) -> None:
         """The connections are the application's."""
+
+    close = warm
 
 
 async def _settle(
@@ -186,8 +188,8 @@ def _ids(result: CursorResult[Any]) -> set[UUID]:
 
 def _typed(row: Sequence[Any]) -> Sequence[Any]:
     message_id, event_id, *middle, available_at, lost, parked = row
-    due = datetime.fromisoformat(available_at)
-    return UUID(message_id), UUID(event_id), *middle, due, lost, parked
+    ids = UUID(message_id), UUID(event_id)
+    return *ids, *middle, datetime.fromisoformat(available_at), lost, parked
 
 
 def _line(row: Row, now: datetime | None) -> dict[str, object]:

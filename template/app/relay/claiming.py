@@ -54,6 +54,10 @@ class Claiming:
 
     async def run_claims(self) -> None:
         """Claim until told to stop. The wake-up is cleared before the claim, never after."""
+        try:
+            await self._store.warm()
+        except Exception as error:
+            await self.survive("claim", error)
         while not self.stopping.is_set():
             now = time.monotonic()
             next_due = self._lanes.wake_due(now)

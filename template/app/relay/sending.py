@@ -57,6 +57,8 @@ class Sending:
                 await self.deliver(held)
             finally:
                 self._lanes.done(held)
+            if not self._lanes.held:
+                self._settler.hurry()  # nothing else will come to be written with it
             burst += 1
             if burst % BURST == 0:
                 await asyncio.sleep(0)

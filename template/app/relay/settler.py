@@ -77,6 +77,11 @@ class Settler:
         if len(self._waiting) >= self._batch or finished.held.claim.sequence is not None:
             self._full.set()  # in an ordered lane the next one may not go before this is written
 
+    def hurry(self) -> None:
+        """Write what waits, without waiting for more."""
+        if self._waiting:
+            self._full.set()
+
     async def run(self) -> None:
         """Write until cancelled; `WRITERS` of these run side by side."""
         while True:

@@ -9,6 +9,7 @@ rows; so nothing here ever raises to its caller. In one process `on_commit` alon
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from uuid import uuid4
 
 import asyncpg
@@ -59,6 +60,8 @@ class Notifier:
 
     async def _run(self) -> None:
         """The first at once, then at most one every 5 ms."""
+        with suppress(Exception):  # so that the first one finds a connection
+            await self._link.fetch("SELECT 1")
         while True:
             await self._some.wait()
             self._some.clear()
