@@ -161,7 +161,8 @@ class SqliteBackend:
     async def warm(self) -> None:
         """The connections are the application's."""
 
-    close = warm
+    async def close(self) -> None:
+        """They stay open."""
 
 
 async def _settle(
@@ -187,9 +188,8 @@ def _ids(result: CursorResult[Any]) -> set[UUID]:
 
 
 def _typed(row: Sequence[Any]) -> Sequence[Any]:
-    message_id, event_id, *middle, available_at, lost, parked = row
-    ids = UUID(message_id), UUID(event_id)
-    return *ids, *middle, datetime.fromisoformat(available_at), lost, parked
+    message_id, event_id, *middle, due, lost, parked = row
+    return UUID(message_id), UUID(event_id), *middle, datetime.fromisoformat(due), lost, parked
 
 
 def _line(row: Row, now: datetime | None) -> dict[str, object]:
