@@ -12,12 +12,13 @@ from itertools import takewhile
 import structlog
 
 from app.outbox.store import Store
+from app.relay.batches import Finished
 from app.relay.courier import Courier
 from app.relay.gate import Gate
 from app.relay.lane import Held
 from app.relay.lanes import Lanes
 from app.relay.leases import Leases
-from app.relay.settler import Finished, Settler
+from app.relay.settler import Settler
 
 BURST = 32  # messages that a sender may end without the event loop getting its turn
 CHECK_SECONDS = 0.01

@@ -14,14 +14,13 @@ from uuid import UUID
 
 import asyncpg
 import structlog
-from msgspec import Struct
-from sqlalchemy.exc import InterfaceError, ProgrammingError
+from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, ProgrammingError
 
 from app.outbox.message import Claim, ParkedReason, Result
 from app.outbox.policy import GiveBack, Park, RetryIn, Sent
 from app.outbox.settlement import without_answer
 from app.outbox.store import Settlement, Store
-from app.relay.courier import Ended
+from app.relay.batches import Batches, Finished
 from app.relay.lane import Held
 from app.relay.leases import Leases
 from app.relay.metrics import RelayMetrics
@@ -29,21 +28,13 @@ from app.relay.metrics import RelayMetrics
 GATHER_SECONDS = 0.02
 WRITERS = 2  # while the database works on one batch, the next is made ready
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 2.0
-# What a driver raises for a value that it can't send, alone in its batch.
+# What is raised for a value that can't be sent or stored: some row's fault, not the connection's.
 UNSTORABLE = (
-    TypeError, ValueError, AttributeError, asyncpg.DataError, InterfaceError, ProgrammingError,
+    TypeError, ValueError, AttributeError, InterfaceError, ProgrammingError, DataError,
+    IntegrityError, asyncpg.DataError, asyncpg.IntegrityConstraintViolationError,
 )  # fmt: skip
 
 logger = structlog.get_logger("app.relay")
-
-
-class Finished(Struct, frozen=True):
-    """An attempt that is over; times are monotonic."""
-
-    held: Held
-    ended: Ended
-    started: float
-    stopped: float
 
 
 class Settler:
@@ -58,85 +49,66 @@ class Settler:
         due_in: Callable[[str, float], None],
     ) -> None:
         self._store, self._leases, self._metrics = store, leases, metrics
-        self._batch = self._size = batch
         self._pause = FIRST_PAUSE_SECONDS
         self._repeated: set[Held] = set()
         self._unstorable: set[Held] = set()
         self._due_in = due_in
-        self._waiting: list[Finished] = []
-        self._some, self._full = asyncio.Event(), asyncio.Event()
+        self._batches = Batches(batch)
+        self.add, self.hurry = self._batches.add, self._batches.hurry
         self.counts: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._waiting)
-
-    def add(self, finished: Finished) -> None:
-        """To be written soon."""
-        self._waiting.append(finished)
-        self._some.set()
-        if len(self._waiting) >= self._batch or finished.held.claim.sequence is not None:
-            self._full.set()  # in an ordered lane the next one may not go before this is written
-
-    def hurry(self) -> None:
-        """Write what waits, without waiting for more."""
-        if self._waiting:
-            self._full.set()
+        return len(self._batches)
 
     async def run(self) -> None:
         """Write until cancelled; `WRITERS` of these run side by side."""
+        batches = self._batches
         while True:
-            await self._some.wait()
-            if not self._full.is_set():
+            await batches.some.wait()
+            if not batches.now.is_set():
                 try:
                     async with asyncio.timeout(GATHER_SECONDS):
-                        await self._full.wait()
+                        await batches.now.wait()
                 except TimeoutError:
                     pass
-            if self._waiting:  # not taken by the other one meanwhile
+            if batches.some.is_set():  # not taken by the other one meanwhile
                 await self._write_batch(None)
 
     async def flush(self, now: datetime | None = None) -> None:
         """Write everything that waits; comes back when it is written, however long that takes."""
-        while self._waiting:
+        while self._batches.some.is_set():
             await self._write_batch(now)
 
     async def _write_batch(self, now: datetime | None) -> None:
-        batch = self._take()
+        batch = self._batches.take()
         try:
             await self._write(batch, now)
-        except Exception as error:
-            self._try_again(batch)
-            if len(batch) == 1 and isinstance(error, UNSTORABLE):
+        except UNSTORABLE as error:
+            if len(batch) > 1:
+                self._failed(batch, error)
+                self._batches.halve(batch)
+            else:
                 self._unstorable.add(batch[0].held)
-            self._metrics.errors.labels("settle").inc()
-            logger.warning("settle failed, will be repeated", error=repr(error)[:300])
-            await asyncio.sleep(self._pause)
-            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+                await self._try_again(batch, error)
+        except Exception as error:
+            await self._try_again(batch, error)
         except BaseException:
-            self._try_again(batch)
+            self._repeated.update(finished.held for finished in batch)
+            self._batches.put_back(batch)
             raise
         else:
-            self._pause, self._size = FIRST_PAUSE_SECONDS, min(2 * self._size, self._batch)
+            self._pause = FIRST_PAUSE_SECONDS
 
-    def _take(self) -> list[Finished]:
-        batch, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
-        self._tell()
-        return batch
+    async def _try_again(self, batch: list[Finished], error: Exception) -> None:
+        self._failed(batch, error)
+        self._batches.put_back(batch)
+        await asyncio.sleep(self._pause)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
 
-    def _tell(self) -> None:
-        """Let the writers know whether there is something, and whether it is a batch."""
-        for event, least in ((self._some, 1), (self._full, self._batch)):
-            if len(self._waiting) >= least:
-                event.set()
-            else:
-                event.clear()
-
-    def _try_again(self, batch: list[Finished]) -> None:
-        """At the end and in smaller portions, so that one bad row can't hold back the others."""
+    def _failed(self, batch: list[Finished], error: Exception) -> None:
         self._repeated.update(finished.held for finished in batch)
-        self._waiting += batch
-        self._size = max(1, self._size // 2)
-        self._tell()
+        self._metrics.errors.labels("settle").inc()
+        logger.warning("settle failed, will be repeated", error=repr(error)[:300])
 
     async def _write(self, batch: Sequence[Finished], now: datetime | None) -> None:
         clock = time.monotonic()
