@@ -108,21 +108,38 @@ async def test_g10_two_relays_keep_the_order_too(postgresql_url: str):
     databases = [Database(settings) for _ in range(2)]
     count = MESSAGES // 10
     await given_order(databases[0], Ordering.STRICT)
-    kind = Arrivals(sometimes(0.1, seed=2))
+    kind = Waiting(sometimes(0.1, seed=2))
     relays = [
         Relay(database, {"test": kind}, settings, RelayMetrics(CollectorRegistry()))
         for database in databases
     ]
     runs = [asyncio.create_task(relay.run()) for relay in relays]
-    await given_keyed(databases[0], count, KEYS)
-    await eventually(lambda: kind.count >= count, DEADLINE_SECONDS)
-    for relay in relays:
-        relay.stop()
-    shares = [(await run).claimed for run in runs]
+    try:
+        await given_keyed(databases[0], count, KEYS)
+        await eventually(lambda: all(relay.counts.claimed for relay in relays), DEADLINE_SECONDS)
+        kind.both_have_some.set()
+        await eventually(lambda: kind.count >= count, DEADLINE_SECONDS)
+    finally:
+        kind.both_have_some.set()
+        for relay in relays:
+            relay.stop()
+        await asyncio.gather(*runs)
+        for database in databases:
+            await database.dispose()
     assert kind.arrived == {f"k{n}": list(range(1, count // KEYS + 1)) for n in range(KEYS)}
-    assert all(shares)
-    for database in databases:
-        await database.dispose()
+
+
+class Waiting(Arrivals):
+    """Answers nobody before both relays have something out."""
+
+    def __init__(self, answer: Callable[[Claim], Outcome]) -> None:
+        super().__init__(answer)
+        self.both_have_some = asyncio.Event()
+
+    async def deliver(self, claim: Claim) -> Outcome:
+        """Wait, then answer."""
+        await self.both_have_some.wait()
+        return await super().deliver(claim)
 
 
 def settings_of(url: str) -> Settings:
