@@ -106,7 +106,7 @@ class Link:
 
 
 class Links:
-    """A second connection of the same use, opened when both are needed."""
+    """Two connections of the same use, so that one statement does not wait for the other."""
 
     def __init__(self, database: Database, name: str) -> None:
         self._links = Link(database, name), Link(database, name)

@@ -1,6 +1,6 @@
-"""The relay's half on PostgreSQL: one statement each, on three connections of its own.
+"""The relay's half on PostgreSQL: one statement each, on four connections of its own.
 
-Claims, settlements and upkeep (extension, scan, release) each have a connection, so that a slow
+Claims and upkeep (extension, scan, release) each have a connection, settlements two, so that a slow
 one never holds up another, above all not the extension of leases.
 """
 
