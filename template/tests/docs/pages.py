@@ -6,6 +6,7 @@ placeholder. In a generated project there is none of that, and this module only 
 
 from pathlib import Path
 
+import pytest
 from jinja2 import Environment, StrictUndefined
 
 from app.program import program
@@ -33,9 +34,17 @@ def path_of(name: str) -> Path:
     return plain if plain.exists() else ROOT / f"{name}{TEMPLATE}"
 
 
-def read(name: str) -> str:
-    """The text called `name`, as it is in a generated project."""
+def needed(name: str) -> Path:
+    """The file called `name`; skips the test when its owner has removed or renamed it."""
     path = path_of(name)
+    if not (IN_PLACE or path.exists()):
+        pytest.skip(f"there is no {name} in this project")
+    return path
+
+
+def read(name: str) -> str:
+    """The text called `name`, as it is in a generated project; skips as `needed` does."""
+    path = needed(name)
     text = path.read_text(encoding="utf-8")
     return _JINJA.from_string(text).render(_ANSWERS) if path.suffix == TEMPLATE else text
 

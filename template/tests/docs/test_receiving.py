@@ -22,7 +22,7 @@ from app.ids import uuid7
 from app.webhooks.schemes import Signature
 from app.webhooks.secrets import decode_secret, for_receiver, new_key, new_secret
 from app.webhooks.signing import HmacSigner, signature_headers, signer_of
-from tests.docs.pages import ROOT, read
+from tests.docs.pages import needed, read
 
 BODY = b'{"type":"order.paid","timestamp":"2026-01-31T12:00:00Z","data":{"total":"42.00"}}'
 
@@ -51,7 +51,7 @@ def test_the_snippet_for_public_keys_verifies_what_we_sign() -> None:
 
 
 def _script() -> Any:
-    spec = spec_from_file_location("receiver", ROOT / "docs" / "receiver.py")
+    spec = spec_from_file_location("receiver", needed("docs/receiver.py"))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -135,7 +135,7 @@ def test_the_receiver_script_answers_over_http(tmp_path: Path) -> None:
     """Started as the page says, it takes a signed POST and refuses an unsigned one."""
     secret = new_secret()
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "docs" / "receiver.py"), "0"],
+        [sys.executable, str(needed("docs/receiver.py")), "0"],
         cwd=tmp_path, env=os.environ | {"WEBHOOK_SECRET": secret},
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
