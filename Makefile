@@ -32,9 +32,11 @@ test-browser: .venv/.tools ## Tests of the pages in Chromium
 test-all: check ## Every test, the browser's too
 	$(BIN)/python -m tools.run_tests scaffolder upgrade acceptance template generated minimal browser
 
-test-nightly: check ## The template's tests at full size, then the crash run and the mutants
+test-nightly: check ## Tests at full size, the crash run, the mutants; two hours
 	$(TEMPLATE)/python -m tests.crash
 	TEST_SIZE=nightly $(BIN)/python -m tools.run_tests template
+	UPGRADE_EXAMPLES=10000 UPGRADE_KILLS=2000 UPGRADE_OWN_TESTS=full \
+	  $(BIN)/python -m tools.run_tests upgrade
 	$(BIN)/python -m tools.mutants
 
 crash: .venv/.tools ## Kill, freeze and cut off everything for minutes; print the ledger

@@ -16,6 +16,7 @@ browser      pages in Chromium (needs Chromium)
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -154,6 +155,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stages", nargs="*", metavar="STAGE")
     chosen = parser.parse_args().stages or [s for s in STAGES if s not in LEFT_OUT]
+    # A shell script's `command &` ignores it, and so would all that is interrupted in a test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     total, lines = Counts(), []
     for name in chosen:
         started = time.monotonic()

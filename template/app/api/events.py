@@ -78,24 +78,24 @@ async def publish_events(
 
     Types that begin with `endpoint` or `message` are reserved for operator events: 422.
     """
-    _refuse_reserved(data)
+    listed = isinstance(data, NewEvents)
     given = data.events if isinstance(data, NewEvents) else [data]
+    _refuse_reserved(given, listed=listed)
     batch = [_event(event, caller) for event in given]
 
     async def work(session: AsyncSession) -> Taken | AllTaken:
         published = await publish_all(session, batch, settings.event_limit_bytes)
         taken = [Taken(one.event_id, one.messages) for one in published]
-        return AllTaken(taken) if isinstance(data, NewEvents) else taken[0]
+        return AllTaken(taken) if listed else taken[0]
 
     return await answer_once(database, identity, work, status_code=201)
 
 
-def _refuse_reserved(data: NewEvent | NewEvents) -> None:
+def _refuse_reserved(given: list[NewEvent], *, listed: bool) -> None:
     """Raise `Unprocessable` for the first type that only the application itself may tell."""
-    batch = data.events if isinstance(data, NewEvents) else [data]
-    for position, event in enumerate(batch):
+    for position, event in enumerate(given):
         if is_operator_type(event.type):
-            path = f"events[{position}].type" if isinstance(data, NewEvents) else "type"
+            path = f"events[{position}].type" if listed else "type"
             refused = event.type[:SHOWN]
             reserved = " and ".join(f"{family}.*" for family in sorted(OPERATOR_FAMILIES))
             raise Unprocessable(
