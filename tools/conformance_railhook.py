@@ -71,11 +71,12 @@ RAILHOOK = Source(
                 "relay/test_lanes.py::test_no_destination_exceeds_its_limit_in_flight",
                 "webhooks/test_end_to_end.py::test_g8_a_stalled_endpoint_delays_no_other",
             ),
-            partly(
+            yes(
                 "At most thirty rows of one project in a batch",
-                "Endpoints take turns, tenants do not: there is no cap for a tenant, and one with very many"
-                " slow endpoints delays others, see [Benchmarks](benchmarks.md)",
-                "relay/test_rooms.py::test_a_thousand_destinations_at_their_limits_cost_the_others_no_turn",
+                "Tenants take turns, whatever the number of their endpoints, and one alone may not have"
+                " all senders",
+                "relay/test_owners.py::test_owners_take_turns_however_many_destinations_they_have",
+                "relay/test_owners.py::test_g8_a_tenant_with_a_hundred_slow_endpoints_delays_no_other",
             ),
             yes(
                 "When the next stage is away, rows wait and are late, not lost",

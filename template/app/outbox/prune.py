@@ -92,10 +92,8 @@ async def _delete(database: Database, past: Past, size: int, last: Any) -> list[
     query = select(*past.key).where(*past.rows).order_by(*past.key).limit(size)
     if last is not None:  # step over what stays
         query = query.where(tuple_(*past.key) > tuple_(*last))
+    # SKIP LOCKED: relays prune at the same time and must not wait for each other.
+    picked = select(query.with_for_update(skip_locked=True).cte("picked"))
+    gone = delete(past.source).where(tuple_(*past.key).in_(picked)).returning(*past.key)
     async with database.transaction() as session:
-        # SKIP LOCKED: relays prune at the same time and must not wait for each other.
-        found = list((await session.execute(query.with_for_update(skip_locked=True))).all())
-        if found:
-            chosen = [tuple(row) for row in found]
-            await session.execute(delete(past.source).where(tuple_(*past.key).in_(chosen)))
-    return found
+        return sorted(map(tuple, (await session.execute(gone)).all()))
