@@ -126,10 +126,10 @@ class PostgresqlBackend:
         return [Due(row["destination"], row["in_seconds"], row["tenant"]) for row in rows]
 
     async def warm(self) -> None:
-        """Claim and settle nothing."""
-        nothing = [None] * len(Row._fields)
-        await self._settles.fetch_on_each(sql.SETTLE, None, *nothing)
-        await self._claims.fetch(sql.CLAIM, [], [], [], uuid4(), self._lease, None, 0)
+        """Settle and claim what can't be there: it is looked up, so all that needs is loaded."""
+        others = [None] * (len(Row._fields) - 2)
+        await self._settles.fetch_on_each(sql.SETTLE, None, [uuid4()], [uuid4()], *others)
+        await self._claims.fetch(sql.CLAIM, [""], [1], [None], uuid4(), self._lease, None, 1)
 
     async def close(self) -> None:
         """Close the connections."""

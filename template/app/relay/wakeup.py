@@ -8,6 +8,7 @@ rows; so nothing here ever raises to its caller. In one process `on_commit` alon
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from uuid import uuid4
@@ -22,7 +23,9 @@ CHANNEL = "outbox_wakeup"
 PAYLOAD_BYTES = 7_900  # PostgreSQL refuses 8,000
 LOOK_YOURSELF = "*"
 PROBE = "?"
+_NOTIFY = "SELECT pg_notify($1, $2)"
 GATHER_SECONDS = 0.005
+AT_ONCE = 8  # wake-ups in a row before they are gathered
 PROBE_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 5.0
 
@@ -59,19 +62,32 @@ class Notifier:
         self._some.set()
 
     async def _run(self) -> None:
-        """The first at once, then at most one every 5 ms."""
-        with suppress(Exception):  # so that the first one finds a connection
-            await self._link.fetch("SELECT 1")
+        """Some at once; where there are many, names are gathered."""
+        gathering = Gathering()
+        with suppress(Exception):  # so that the first one finds a connection and a plan
+            await self._link.fetch(_NOTIFY, CHANNEL, PROBE)
         while True:
             await self._some.wait()
             self._some.clear()
             names, self._names = self._names, set()
             try:
-                await self._link.fetch("SELECT pg_notify($1, $2)", CHANNEL, payload(names))
-                await asyncio.sleep(GATHER_SECONDS)
+                await self._link.fetch(_NOTIFY, CHANNEL, payload(names))
+                await asyncio.sleep(gathering.pause(time.monotonic()))
             except Exception as error:
                 logger.warning("wake-up not sent", error=repr(error)[:300])
                 await asyncio.sleep(FIRST_PAUSE_SECONDS)
+
+
+class Gathering:
+    """Lets `AT_ONCE` wake-ups go in a row, in the long run one every `GATHER_SECONDS`."""
+
+    def __init__(self) -> None:
+        self._paid_until = 0.0
+
+    def pause(self, now: float) -> float:
+        """How long to wait, in seconds, after one that was sent now."""
+        self._paid_until = max(self._paid_until, now) + GATHER_SECONDS
+        return max(0.0, self._paid_until - now - AT_ONCE * GATHER_SECONDS)
 
 
 def payload(names: Iterable[str]) -> str:
@@ -130,8 +146,7 @@ class Listener:
 
     async def _round_trip(self, connection: asyncpg.Connection) -> None:
         self._heard, self._probe = asyncio.get_running_loop().create_future(), PROBE + uuid4().hex
-        statement = "SELECT pg_notify($1, $2)"
-        await connection.execute(statement, CHANNEL, self._probe, timeout=self._limit)
+        await connection.execute(_NOTIFY, CHANNEL, self._probe, timeout=self._limit)
         async with asyncio.timeout(self._limit):
             await self._heard
 

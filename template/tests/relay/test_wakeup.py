@@ -8,7 +8,16 @@ from sqlalchemy import make_url, text
 
 from app.config import Settings
 from app.db.engine import Database
-from app.relay.wakeup import CHANNEL, LOOK_YOURSELF, Listener, Notifier, payload
+from app.relay.wakeup import (
+    AT_ONCE,
+    CHANNEL,
+    GATHER_SECONDS,
+    LOOK_YOURSELF,
+    Gathering,
+    Listener,
+    Notifier,
+    payload,
+)
 from tests.conftest import settings_for
 from tests.outbox.factories import (
     A,
@@ -86,6 +95,18 @@ def test_too_many_names_become_the_word_to_look_oneself():
     assert payload({A, B}) == f"{A}\n{B}"
     assert payload({"é" * 4000}) == LOOK_YOURSELF
     assert payload({f"webhook:{n:036}" for n in range(1000)}) == LOOK_YOURSELF
+
+
+def test_a_few_wake_ups_in_a_row_do_not_wait_and_many_are_gathered():
+    """Two commits a millisecond apart must not cost the second one the gathering of a flood."""
+    gathering = Gathering()
+    assert [gathering.pause(100.0) for _ in range(AT_ONCE)] == pytest.approx([0.0] * AT_ONCE)
+    assert gathering.pause(100.0) == pytest.approx(GATHER_SECONDS)
+    now, sent = 101.0, 0
+    while now < 102.0:  # a flood
+        now, sent = now + gathering.pause(now) + 0.0001, sent + 1
+    assert sent <= 1.0 / GATHER_SECONDS + AT_ONCE + 1
+    assert gathering.pause(now + 60.0) == 0.0, "a rest gives back what was used"
 
 
 async def test_a_listener_whose_connection_is_cut_comes_back(database: Database, heard: Heard):
