@@ -68,7 +68,7 @@ class Settings:
     disable_after_hours: float = _setting(
         120.0, "an endpoint is disabled after so long with nothing but failures"
     )
-    claim_batch: int = _setting(250, "messages claimed at once")
+    claim_batch: int = _setting(500, "messages claimed at once")
     shutdown_seconds: float = _setting(20.0, "drain budget after SIGTERM")
     database_pool_size: int = _setting(10, "connections per process (PostgreSQL)")
     body_limit_bytes: int = _setting(1_048_576, "largest request body")
