@@ -9,7 +9,7 @@ import yaml
 import app
 from app.outbox.message import ParkedReason, Status
 from tests.docs.cli_reference import tree
-from tests.docs.pages import NAME, ROOT, exists, pages, read
+from tests.docs.pages import IN_PLACE, NAME, ROOT, exists, pages, read
 
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
@@ -124,11 +124,12 @@ def test_the_glossary_has_every_status() -> None:
 
 
 def test_the_architecture_page_shows_the_packages_that_there_are() -> None:
-    """The table of packages is the tree: none is missing, none is made up."""
+    """None is made up, and none of ours is missing; a package of yours needs no row."""
     shown = set(re.findall(r"^\| `app/(\w+)` \|", read("docs/architecture.md"), re.MULTILINE))
     folder = Path(app.__file__).parent
     there = {path.parent.name for path in folder.glob("*/__init__.py")}
-    assert shown == there
+    assert shown - there == set()
+    assert not IN_PLACE or there - shown == set()
 
 
 @pytest.mark.skipif(not exists(".github"), reason="this project is without a workflow file")
