@@ -126,10 +126,17 @@ class Links:
             await link.close()
 
 
+async def go_by_indexes(session: AsyncSession) -> None:
+    """Let no plan that is made in the transaction of a session walk a table; PostgreSQL only.
+
+    Plans are kept by the connection, those of foreign keys too, while the tables grow.
+    """
+    await session.execute(text("SELECT set_config('enable_seqscan', 'off', true)"))
+
+
 async def fetch_in(session: AsyncSession, statement: str, *arguments: Any) -> list[asyncpg.Record]:
     """The rows of a statement of the relay inside the transaction of a session."""
-    # Begins the transaction, too; the driver would commit by itself.
-    await session.execute(text("SELECT set_config('enable_seqscan', 'off', true)"))
+    await go_by_indexes(session)  # begins the transaction, too; the driver would commit by itself
     raw = await (await session.connection()).get_raw_connection()
     connection: asyncpg.Connection = raw.driver_connection
     rows: list[asyncpg.Record] = await connection.fetch(statement, *arguments)

@@ -18,6 +18,7 @@ from sqlalchemy import delete, select, tuple_
 from app.config import Settings
 from app.db.dialect import db_now
 from app.db.engine import Database
+from app.outbox.driver import go_by_indexes
 from app.outbox.prune_tables import Past, first_id, past_retention
 
 __all__ = ["PruneReport", "first_id", "prune"]
@@ -96,4 +97,6 @@ async def _delete(database: Database, past: Past, size: int, last: Any) -> list[
     picked = select(query.with_for_update(skip_locked=True).cte("picked"))
     gone = delete(past.source).where(tuple_(*past.key).in_(picked)).returning(*past.key)
     async with database.transaction() as session:
+        if not database.is_sqlite:
+            await go_by_indexes(session)
         return sorted(map(tuple, (await session.execute(gone)).all()))
