@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
 from scaffolder.errors import BadInput
@@ -103,6 +103,7 @@ def _rendered(files: Files, version: str, box: Path) -> Rendered:
 
 
 @given(script=edits)
+@example(script=[Edit("add", 14, 0, True), Edit("link", 8, 0, True)])  # where a folder comes
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -141,8 +142,8 @@ def check(world: World, project: Project, committed: Contents, before: Contents)
     _check_loose(committed, before, after)
     # What was edited again without a commit is looked at above; the commit itself still holds it.
     committed = {path: value for path, value in committed.items() if before.get(path) == value}
-    _check_written(base, committed, after, stages)
     theirs = snapshot(world.new.folder)
+    _check_written(base, theirs, committed, after, stages)
     _check_untouched(base, theirs, committed, after, project.unmerged())
     _check_deleted(base, theirs, before, after)
     _check_markers(before, after, project)
@@ -172,14 +173,21 @@ def _check_loose(committed: Contents, before: Contents, after: Contents) -> None
 
 
 def _check_written(
-    base: Contents, committed: Contents, after: Contents, stages: Sequence[bytes]
+    base: Contents,
+    theirs: Contents,
+    committed: Contents,
+    after: Contents,
+    stages: Sequence[bytes],
 ) -> None:
-    """Every line and every binary of the owner's is somewhere; a link is where it was."""
+    """Every line and every binary of the owner's is somewhere; a link is where it was, or beside
+    the folder that the template has there.
+    """
     everything = b"\n".join([*(value[2] for value in after.values()), *stages])
     known = {line for value in base.values() for line in value[2].splitlines()}
     for path, (kind, _mode, data) in committed.items():
         if kind == "link":
-            assert after[path] == committed[path], path
+            aside = any(name.startswith(f"{path}/") for name in theirs)
+            assert after[f"{path}~yours" if aside else path] == committed[path], path
         elif b"\0" in data[:8000]:
             assert data in everything, path
         else:
