@@ -86,6 +86,8 @@ def _conflict(merge: Merge, path: str) -> FileVerdict:
         detail = f"{places} place{'s' if places > 1 else ''}"
     elif 2 in stages and 3 in stages:
         detail = "both changed it and it cannot be merged as text; yours stays"
+    elif 2 in stages and path not in merge.sides.yours:
+        detail = "the template has a folder of that name; yours is here"
     elif 2 in stages:
         detail = "you changed it, the template removed or moved it; yours stays"
     elif 3 in stages:

@@ -458,7 +458,8 @@ def test_a_folder_in_place_of_a_template_file_keeps_what_is_in_it(tmp_path: Path
     assert run.code == 1, run.err
     assert project.read("two/mine") == b"mine in a folder\n"
     assert project.read("two~template-2.0.0") == b"two of the template\n"
-    assert b"mine in a file\n" in {value[2] for value in project.snapshot().values()}
+    assert project.read("three~yours") == b"mine in a file\n"
+    assert "three~yours  (the template has a folder of that name; yours is here)" in run.out
     project.git("reset", "-q", "--merge")
     assert project.read("three") == b"mine in a file\n"
 
