@@ -129,8 +129,9 @@ async def _relaying(components: Components) -> AsyncGenerator[None]:
 
 
 def _say_why(task: "asyncio.Task[Counts]") -> None:
-    if not task.cancelled() and task.exception() is not None:
-        logger.critical("the relay of this process has ended", exc_info=task.exception())
+    error = asyncio.CancelledError() if task.cancelled() else task.exception()
+    if error is not None:
+        logger.critical("the relay of this process has ended", exc_info=error)
 
 
 def create_app(settings: Settings, *, with_relay: bool | None = None) -> Litestar:

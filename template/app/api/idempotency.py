@@ -89,8 +89,10 @@ async def answer_once(
     Raises `Unprocessable` when the key was used with another body, and whatever `work` raises.
     """
     async with database.transaction() as session:
-        if identity is not None and not await _claim(session, identity):
-            return await _kept(session, identity)
+        while identity is not None and not await _claim(session, identity):
+            if (kept := await _kept(session, identity)) is not None:
+                return kept
+            # Pruned since the claim found it: free again.
         body = msgspec.json.encode(await work(session))
         if identity is not None:
             await session.execute(
@@ -107,9 +109,11 @@ async def _claim(session: AsyncSession, identity: Identity) -> bool:
     return bool((await session.execute(statement.returning(keys.c.key))).first())
 
 
-async def _kept(session: AsyncSession, identity: Identity) -> Response[Any]:
+async def _kept(session: AsyncSession, identity: Identity) -> Response[Any] | None:
     columns = (keys.c.fingerprint, keys.c.status_code, keys.c.response_body)
-    row = (await session.execute(select(*columns).where(identity.row()))).one()
+    row = (await session.execute(select(*columns).where(identity.row()))).one_or_none()
+    if row is None:
+        return None
     if row.fingerprint != identity.fingerprint:
         raise Unprocessable(
             f"Idempotency-Key {identity.key!r} was used for another body",

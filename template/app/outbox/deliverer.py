@@ -5,12 +5,21 @@ answers an `Outcome`. `tests/outbox/deliverer_contract.py` is the test that ever
 Where to change what: a new kind is `app/<kind>/` with such a class and one line in `wiring.py`.
 """
 
+import asyncio
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from app.outbox.message import Claim, Outcome
 from app.outbox.policy import RetryPolicy
+
+
+class Answered(asyncio.CancelledError):
+    """Raised by a `deliver` that is cancelled while the outcome is known already."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
 
 
 class Deliverer(Protocol):

@@ -5,13 +5,14 @@ which is retried and parked like any other failure. A kind that this version doe
 waiting, not parked: another relay, or the next version, may know it.
 """
 
+import asyncio
 from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
 import structlog
 
-from app.outbox.deliverer import NO_LIMIT, Deliverer, Limited, Room
+from app.outbox.deliverer import NO_LIMIT, Answered, Deliverer, Limited, Room
 from app.outbox.message import Claim, Deferred, ErrorKind, Failed, Outcome
 from app.outbox.policy import DEFAULT_POLICY, RetryPolicy, Transition, next_step
 from app.relay.metrics import RelayMetrics
@@ -40,14 +41,16 @@ class Courier:
         self._random = random
 
     async def attempt(self, claim: Claim) -> Ended:
-        """Make one attempt; never raises, except when it is cancelled."""
+        """Make one attempt; never raises, except when its own task is cancelled."""
         kind = claim.destination.partition(":")[0]
         deliverer = self._deliverers.get(kind)
         if deliverer is None:
             return self._unknown(claim, kind)
         try:
             outcome = await deliverer.deliver(claim)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
             self._metrics.errors.labels("deliverer").inc()
             logger.exception("deliverer raised", kind=kind, message_id=str(claim.message_id))
             outcome = Failed(ErrorKind.INTERNAL, f"{type(error).__name__} in the deliverer")
@@ -65,9 +68,11 @@ class Courier:
             logger.exception("room raised", destination=destination)
             return NO_LIMIT
 
-    def interrupted(self, claim: Claim) -> Ended:
-        """The relay stops before the receiver has answered: an attempt without an answer."""
+    def interrupted(self, claim: Claim, stop: asyncio.CancelledError) -> Ended:
+        """The relay stops: an attempt without an answer, unless there was one already."""
         outcome = Failed(ErrorKind.TIMEOUT, "the relay stopped before the receiver answered")
+        if isinstance(stop, Answered):
+            return self._ended(stop.outcome, claim, claim.destination.partition(":")[0])
         return self._ended(outcome, claim, claim.destination.partition(":")[0])
 
     def _ended(self, outcome: Outcome, claim: Claim, kind: str) -> Ended:
@@ -90,3 +95,9 @@ class Courier:
         logger.error("unknown kind of destination", kind=kind, message_id=str(claim.message_id))
         outcome = Deferred(f"this version delivers to no {kind!r}", UNKNOWN_KIND_SECONDS)
         return Ended(outcome, next_step(outcome, claim, DEFAULT_POLICY, self._random))
+
+
+def _is_cancelled() -> bool:
+    """Whether this task is to end; a deliverer's own inner tasks may be cancelled at any time."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -71,7 +71,7 @@ class Relay:
         )
         self._suspects = Suspects(
             self._store, self._leases, gate, settings, self._claiming.note,
-            self._claiming.survive, self._sending.deliver, self._sending.attempt,
+            self._claiming.survive, self._sending,
         )  # fmt: skip
         self._upkeep = Upkeep(database, self._leases, metrics)
 
@@ -173,16 +173,16 @@ class Relay:
     async def _let_end(self, finders: list[Loop]) -> None:
         """No new claims, what was not started is given back, what is in flight may end."""
         budget = self._settings.shutdown_seconds
-        deadline = asyncio.get_running_loop().time() + budget
+        deadline = (time := asyncio.get_running_loop().time)() + budget
         await asyncio.wait(finders, timeout=budget / 4)
-        await self._sending.release(self._lanes.withdraw())
-        left = deadline - asyncio.get_running_loop().time()
-        await until(lambda: not (self._lanes.held or self._finding), left)
+        await self._sending.release(self._lanes.withdraw(), deadline - time())
+        await until(lambda: not (self._lanes.held or self._finding), deadline - time())
 
     async def _settle_the_rest(self) -> None:
         try:
             async with asyncio.timeout(SETTLE_SECONDS):
                 await self._settler.flush()
+                await self._sending.give_back()
         except TimeoutError:
             logger.error(
                 "outcomes not written; they will be delivered again", count=len(self._settler)

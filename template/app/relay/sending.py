@@ -44,6 +44,7 @@ class Sending:
         self._store, self._lanes, self._leases = store, lanes, leases
         self._settler, self._courier, self._gate = settler, courier, gate
         self._out: dict[Held, float] = {}  # since when, the oldest first
+        self._unstarted: list[Held] = []  # taken, then the relay stopped
 
     def out_since(self, moment: float) -> int:
         """How many requests that began before `moment` have no outcome yet."""
@@ -66,7 +67,11 @@ class Sending:
 
     async def deliver(self, held: Held) -> None:
         """One attempt, as soon as no suspect wants to be alone."""
-        await self._gate.enter()
+        try:
+            await self._gate.enter()
+        except asyncio.CancelledError:
+            self.withdraw(held)
+            raise
         try:
             await self.attempt(held)
         finally:
@@ -80,19 +85,30 @@ class Sending:
         started = self._out[held] = time.monotonic()
         try:
             ended = await self._courier.attempt(held.claim)
-        except asyncio.CancelledError:
-            ended = self._courier.interrupted(held.claim)
+        except asyncio.CancelledError as stop:
+            ended = self._courier.interrupted(held.claim, stop)
             self._settler.add(Finished(held, ended, started, time.monotonic()))
             raise
         finally:
             del self._out[held]
         self._settler.add(Finished(held, ended, started, time.monotonic()))
 
-    async def release(self, held: list[Held]) -> None:
-        """Give back what was not started; the attempt is not spent."""
+    def withdraw(self, held: Held) -> None:
+        """It will not be started; `give_back` releases it."""
+        self._unstarted.append(held)
+
+    async def give_back(self) -> None:
+        """Release what was taken and will not be started."""
+        if self._unstarted:
+            unstarted, self._unstarted = self._unstarted, []
+            await self.release(unstarted)
+
+    async def release(self, held: list[Held], seconds: float | None = None) -> None:
+        """Give back what was not started, within so long; the attempt is not spent."""
         self._leases.drop(held)
         try:
-            await self._store.release([each.claim for each in held])
+            async with asyncio.timeout(seconds):
+                await self._store.release([each.claim for each in held])
         except Exception as error:  # then their leases run out
             logger.warning("release failed", claims=len(held), error=repr(error)[:300])
 

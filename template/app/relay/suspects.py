@@ -12,9 +12,8 @@ of the time, so suspects delay no other message for long. A process proves first
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
 
 import structlog
 
@@ -23,13 +22,12 @@ from app.outbox.store import Claimed, Store
 from app.relay.gate import Gate
 from app.relay.lane import Held
 from app.relay.leases import Leases
+from app.relay.sending import Sending
 
 TOGETHER = 8
 PER_DESTINATION = 2
-ALONE_SECONDS = 0.25  # the first time; doubles with each loss, up to the request timeout
+ALONE_SECONDS = 0.25  # the first time; doubles with each loss
 WARM_UP_SECONDS = 3.0
-
-Deliver = Callable[[Held], Coroutine[Any, Any, None]]
 
 logger = structlog.get_logger("app.relay")
 
@@ -45,13 +43,12 @@ class Suspects:
         settings: Settings,
         note: Callable[[Claimed, str], None],
         survive: Callable[[str, Exception], Awaitable[None]],
-        deliver: Deliver,
-        attempt: Deliver,
+        sending: Sending,
     ) -> None:
         self._store, self._leases, self._gate = store, leases, gate
-        self._longest = settings.request_timeout_seconds
+        self._longest = settings.request_timeout_seconds / 2  # once for those in flight, once alone
         self._note, self._survive = note, survive
-        self._deliver, self._attempt = deliver, attempt  # through the door, and past it
+        self._sending = sending
         self._fresh, self._again = asyncio.Event(), asyncio.Event()
         self._busy: Counter[str] = Counter()
         self._claiming, self._alone = asyncio.Lock(), asyncio.Lock()
@@ -115,13 +112,23 @@ class Suspects:
         idle = not self._gate.in_flight and self._busy.total() == 1
         try:
             if again or (idle and not self._alone.locked()):
-                async with self._alone:
-                    await self._deliver_alone(held)
+                await self._in_turn(held)
             else:
-                await self._deliver(held)
+                await self._sending.deliver(held)
         finally:
             self._busy[held.claim.destination] -= 1
             self._busy += Counter()  # forgets the zeros
+
+    async def _in_turn(self, held: Held) -> None:
+        try:
+            await self._alone.acquire()
+        except asyncio.CancelledError:
+            self._sending.withdraw(held)
+            raise
+        try:
+            await self._deliver_alone(held)
+        finally:
+            self._alone.release()
 
     async def _deliver_alone(self, held: Held) -> None:
         """With nothing beside it, for as long as its patience lasts; then among the others."""
@@ -130,18 +137,20 @@ class Suspects:
         try:
             if await self._gate.close(patience):
                 await self._mark(held, alone=True)
-                attempt = asyncio.ensure_future(self._attempt(held))
+                attempt = asyncio.ensure_future(self._sending.attempt(held))
                 await asyncio.wait({attempt}, timeout=patience)
                 if not attempt.done():
                     await self._mark(held, alone=False)
         except asyncio.CancelledError:
-            if attempt is not None:
+            if attempt is None:
+                self._sending.withdraw(held)
+            else:
                 attempt.cancel()
                 await asyncio.gather(attempt, return_exceptions=True)
             raise
         finally:
             closed_seconds = self._gate.open()
-        await (self._deliver(held) if attempt is None else attempt)
+        await (self._sending.deliver(held) if attempt is None else attempt)
         await asyncio.sleep(closed_seconds)
 
     async def _mark(self, held: Held, *, alone: bool) -> None:

@@ -8,6 +8,7 @@ costs no attempt: the message is parked. One that takes nothing at present costs
 message is sent more often than its policy says, however many relays are lost.
 """
 
+import asyncio
 import time
 
 from prometheus_client import CollectorRegistry
@@ -15,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from app.cipher import Cipher
 from app.config import Settings
 from app.db.engine import Database
-from app.outbox.deliverer import NO_LIMIT, Room
+from app.outbox.deliverer import NO_LIMIT, Answered, Room
 from app.outbox.message import Claim, Deferred, Delivered, Failed, Outcome, ParkedReason
 from app.outbox.policy import RetryPolicy, none_left
 from app.webhooks.headers import message_headers
@@ -61,10 +62,13 @@ class WebhookDeliverer:
             outcome = await self._send(claim, known)
         finally:
             traffic.in_flight -= 1
-        await self._health.learn(claim, known, traffic, leave, outcome)
-        if isinstance(outcome, Failed) and outcome.park is ParkedReason.GONE:
-            await self._health.gone(claim, known)
-            self._known.forget(claim.destination)
+        try:
+            await self._health.learn(claim, known, traffic, leave, outcome)
+            if isinstance(outcome, Failed) and outcome.park is ParkedReason.GONE:
+                await self._health.gone(claim, known)
+                self._known.forget(claim.destination)
+        except asyncio.CancelledError:  # what the receiver answered is known, and counts
+            raise Answered(outcome) from None
         return outcome
 
     async def _send(self, claim: Claim, known: Ready) -> Delivered | Failed:

@@ -124,6 +124,8 @@ class KnownEndpoints:
             if not reading.done():
                 self._abandon(reading)
                 raise TimeoutError(f"no answer within {READ_SECONDS:g} s")
+            if reading.cancelled():  # given up by another that waited longer
+                raise TimeoutError("no answer to a read that others waited for")
             reading.result()
             entry = self._entries.get(destination)
             if entry is not None and entry.read_at >= asked_at:

@@ -78,7 +78,7 @@ def _seconds(text: str, now: datetime | None) -> float | None:
         return float(text[:12]) or None
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

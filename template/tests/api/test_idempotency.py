@@ -5,8 +5,11 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.api import idempotency
+from app.api.idempotency import Identity
 from app.api.tables import idempotency_keys
 from app.config import Settings
 from app.outbox.tables import events
@@ -105,3 +108,23 @@ async def test_of_requests_at_the_same_time_one_is_carried_out_and_all_get_its_a
     replayed = [answer for answer in answers if "idempotent-replayed" in answer.headers]
     assert len(replayed) == 7
     assert await server.count(events) == 1
+
+
+async def test_a_key_that_is_pruned_while_it_is_looked_up_is_free_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+):
+    """Between finding that it was used and reading its answer; the request is carried out."""
+    headers = keyed(await site.headers("events:write"))
+    assert (await site.client.post("/api/events", json=BODY, headers=headers)).status_code == 201
+    look = idempotency._kept
+
+    async def pruned_first(session: AsyncSession, identity: Identity):
+        monkeypatch.setattr(idempotency, "_kept", look)
+        await session.execute(delete(idempotency_keys))
+        return await look(session, identity)
+
+    monkeypatch.setattr(idempotency, "_kept", pruned_first)
+    answer = await site.client.post("/api/events", json=BODY, headers=headers)
+    assert answer.status_code == 201
+    assert "idempotent-replayed" not in answer.headers
+    assert await site.count(events) == 2

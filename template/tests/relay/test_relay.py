@@ -4,7 +4,8 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import text
+from prometheus_client import CollectorRegistry
+from sqlalchemy import make_url, text
 
 from app.config import Settings
 from app.db.engine import Database
@@ -19,7 +20,9 @@ from app.outbox.message import (
 )
 from app.outbox.messages import retry
 from app.outbox.store import Store, Wanted
+from app.relay.metrics import RelayMetrics
 from app.relay.relay import Relay
+from tests.conftest import settings_for
 from tests.outbox.factories import (
     A,
     B,
@@ -31,6 +34,7 @@ from tests.outbox.factories import (
     message_rows,
 )
 from tests.relay.conftest import MakeRelay, eventually, running
+from tests.support.proxy import Proxy
 
 WAITS = [5, 10, 20, 40, 80, 160, 320, 640, 1280, 1800, 1800]
 
@@ -261,6 +265,33 @@ async def test_a_deliverer_that_raises_has_failed_its_attempt(
     assert {a["error_kind"] for a in await attempt_rows(database)} == {"internal"}
 
 
+async def test_a_deliverer_whose_inner_task_is_cancelled_has_failed_its_attempt(
+    database: Database, make_relay: MakeRelay
+):
+    """Nobody cancelled the sender: it goes on, and the relay with it."""
+    await given_destination(database)
+
+    class Torn(FakeKind):
+        async def deliver(self, claim: Claim) -> Outcome:
+            self.seen.append(claim)
+            inner = asyncio.create_task(asyncio.sleep(60))
+            inner.cancel()
+            await inner
+            return Delivered()
+
+    kind = Torn()
+    async with running(make_relay({"test": kind})):
+        for number in range(1, 4):
+            await given_events(database)
+            await eventually(lambda n=number: len(kind.seen) == n)
+        await eventually(lambda: _attempts_logged(database, 3))
+    assert {row["error_kind"] for row in await attempt_rows(database)} == {"internal"}
+
+
+async def _attempts_logged(database: Database, count: int) -> bool:
+    return len(await attempt_rows(database)) == count
+
+
 async def test_an_unknown_kind_is_left_waiting_and_reported(
     database: Database, make_relay: MakeRelay, registry
 ):
@@ -300,6 +331,56 @@ async def test_a_stopped_relay_settles_what_is_in_flight_and_releases_the_rest(
     assert counts.delivered == len(kind.seen) == 4
     states = [(row["status"], row["attempts"]) for row in await message_rows(database)]
     assert sorted(states) == [("pending", 0)] * 26 + [("sent", 1)] * 4
+
+
+async def test_what_waits_at_a_closed_door_when_the_relay_stops_is_released(
+    database: Database, make_relay: MakeRelay
+):
+    """A suspect is alone and the time to stop is over: what never started spends no attempt."""
+    await given_destination(database)
+    kind = FakeKind()
+    relay = make_relay({"test": kind}, shutdown_seconds=0.2)
+    await relay._sending._gate.close(0.1)
+    async with running(relay):
+        await given_events(database, 3)
+        await eventually(lambda: relay._lanes.held == 3)
+    assert kind.seen == []
+    states = [(row["status"], row["attempts"]) for row in await message_rows(database)]
+    assert states == [("pending", 0)] * 3
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_stop_is_bounded_when_the_database_is_silent(
+    database: Database, settings: Settings
+):
+    """What can't be given back is left to its lease; a stop that takes longer ends in SIGKILL."""
+    await given_destination(database)
+    await given_events(database, 2000)
+    url = make_url(settings.database_url)
+    hang = asyncio.Event()
+
+    class Hanging(FakeKind):
+        async def deliver(self, claim: Claim) -> Outcome:
+            self.seen.append(claim)
+            if len(self.seen) > 300:
+                hang.set()
+                await asyncio.Event().wait()
+            return Delivered()
+
+    async with Proxy(url.port or 5432) as proxy:
+        proxied = url.set(port=proxy.port).render_as_string(hide_password=False)
+        changed = settings_for(proxied, APP_SHUTDOWN_SECONDS="1", APP_LEASE_SECONDS="120")
+        behind = Database(changed)
+        relay = Relay(behind, {"test": Hanging()}, changed, RelayMetrics(CollectorRegistry()))
+        run = asyncio.create_task(relay.run())
+        await hang.wait()
+        await eventually(lambda: relay._lanes.held > 64)  # more than can be in flight
+        proxy.silence()
+        relay.stop()
+        async with asyncio.timeout(30):  # 1 + 5 to settle; a release alone may take 60
+            await run
+        proxy.speak()
+        await behind.dispose()
 
 
 async def test_what_does_not_end_in_time_is_an_attempt_without_an_answer(

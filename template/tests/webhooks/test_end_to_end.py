@@ -3,13 +3,15 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from app.cipher import Cipher
 from app.db.dialect import db_now_plus
+from app.db.engine import Database
 from app.ids import uuid7
 from app.outbox.event import Event
 from app.outbox.message import ParkedReason, Status
@@ -21,6 +23,7 @@ from app.relay.relay import Relay
 from app.webhooks.deliverer import WebhookDeliverer
 from app.webhooks.endpoint import EndpointCreate
 from app.webhooks.endpoints import create_endpoint, delete_endpoint, disable_endpoint
+from app.webhooks.tables import endpoints
 from tests.conftest import SECRET
 from tests.support.receiver import Answer
 
@@ -184,3 +187,30 @@ async def test_a_message_whose_last_attempt_was_lost_is_parked_and_not_sent_once
     await relay.run_once()
     (request,) = receiver.requests
     assert request.headers["webhook-attempt"] == "13"
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_an_answer_that_came_before_the_stop_counts(database, settings, receiver):
+    """The relay stops while what the answer says of the endpoint can't be written yet: the 2xx is
+    settled all the same, or the receiver would get the message again for sure.
+    """
+    await endpoint_at(database, settings, receiver.url, ["order.*"])
+    async with database.transaction() as session:
+        since = db_now_plus(-600)
+        await session.execute(update(endpoints).values(failing_since=since))
+    hurried = replace(settings, shutdown_seconds=0.5)
+    deliverer = WebhookDeliverer(database, CIPHER, hurried)
+    metrics = RelayMetrics(CollectorRegistry())
+    relay = Relay(database, {"webhook": deliverer}, hurried, metrics)
+    run = asyncio.create_task(relay.run())
+    other = Database(settings)
+    async with other.transaction() as held:
+        await held.execute(select(endpoints).with_for_update())
+        async with database.transaction() as session:
+            await publish(session, Event(type="order.paid", data={}))
+        await receiver.wait_for(1)
+        relay.stop()
+        counts = await run
+    assert counts.delivered == 1
+    await deliverer.close()
+    await other.dispose()

@@ -192,3 +192,21 @@ async def test_a_database_that_does_not_answer_holds_no_sender(
     assert isinstance(await deliverer.deliver(claim_for(made.id)), Delivered)
     await deliverer.close()
     await database.dispose()
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_who_joins_a_read_that_is_given_up_is_told_to_wait_like_the_others(
+    database, settings, deliverer, receiver, monkeypatch
+):
+    """The first one's time is over while the second still waits: a read that was cancelled for one
+    must not cancel the other, whose sender would end, and with it the relay.
+    """
+    monkeypatch.setattr(known, "READ_SECONDS", 0.5)
+    made = await endpoint_at(database, settings, receiver.url)
+    async with database.transaction() as session:
+        await session.execute(text("LOCK TABLE endpoints IN ACCESS EXCLUSIVE MODE"))
+        first = asyncio.create_task(deliverer.deliver(claim_for(made.id)))
+        await asyncio.sleep(0.25)  # within the time of the first
+        second = asyncio.create_task(deliverer.deliver(claim_for(made.id)))
+        assert [await first, await second] == [known.UNREAD, known.UNREAD]
+    assert isinstance(await deliverer.deliver(claim_for(made.id)), Delivered)
