@@ -129,8 +129,7 @@ async def _relaying(components: Components) -> AsyncGenerator[None]:
 
 
 def _say_why(task: "asyncio.Task[Counts]") -> None:
-    error = asyncio.CancelledError() if task.cancelled() else task.exception()
-    if error is not None:
+    if error := asyncio.CancelledError() if task.cancelled() else task.exception():
         logger.critical("the relay of this process has ended", exc_info=error)
 
 
