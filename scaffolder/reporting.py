@@ -2,6 +2,7 @@
 
 from scaffolder.commands.new import Report
 from scaffolder.console import Console
+from scaffolder.upgrade import versions
 
 
 def show_new(report: Report, console: Console) -> None:
@@ -24,6 +25,8 @@ def show_new(report: Report, console: Console) -> None:
     console.say()
     console.heading(f"{name} is in {report.path}, from template {report.template_version}")
     console.say(f"The same without questions: {report.command}")
+    if warning := versions.warning(report.template_version, "--template-version"):
+        console.note(warning)
     console.heading("Next:")
     for command in report.next_commands:
         console.say(f"  {command}{_remark(command, report)}")

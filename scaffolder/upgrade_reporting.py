@@ -5,6 +5,7 @@ import shlex
 from scaffolder import install
 from scaffolder.commands import diff, status, upgrade
 from scaffolder.console import Console
+from scaffolder.upgrade import versions
 from scaffolder.upgrade.changelog import News
 from scaffolder.upgrade.plumbing import shown
 from scaffolder.upgrade.schema import is_migration
@@ -24,6 +25,8 @@ def show_upgrade(report: upgrade.Report, console: Console) -> None:
     _show_news(report.news, console)
     for note in report.notes:
         console.note(note)
+    if step.is_change and (warning := versions.warning(step.new, "--to")):
+        console.note(warning)
     console.say()
     console.heading(_outcome(report))
     for line in _next(report):
@@ -146,7 +149,7 @@ def _next(report: upgrade.Report) -> tuple[str, ...]:
         return (f"git diff HEAD...{name}", f"git merge {name}")
     undo = f"undo it with: {upgrade.UNDO}"
     if report.conflicts:
-        return ("settle the conflicts, then: git add --all && git commit", undo)
+        return ("settle the conflicts and `git add` each of these files, then: git commit", undo)
     return ("look at it with: git diff --staged, then: git commit", undo, *_to_run(report))
 
 

@@ -29,7 +29,7 @@ def news(changelog: str | None, step: Step) -> tuple[News, ...]:
         if version is None:
             # What is not released yet is what a development version holds.
             wanted = title.lower() == "unreleased" and Version(step.new).is_devrelease
-            key = Version(step.new)
+            title, key = step.new, Version(step.new)
         else:
             wanted, key = Version(step.old) < version <= Version(step.new), version
         if wanted:

@@ -41,6 +41,18 @@ def newest() -> str:
     return __version__
 
 
+def warning(version: str, option: str) -> str | None:
+    """Return what to know before a project gets this version; `option` chooses another one."""
+    if not Version(version).is_prerelease:
+        return None
+    sealed = [name for name in available_versions() if not Version(name).is_prerelease]
+    instead = f"; {option} {max(sealed, key=Version)} is the newest that can" if sealed else ""
+    return (
+        f"template {version} is a development version: a project that has it can't be upgraded "
+        f"later{instead}"
+    )
+
+
 def base(stored: str) -> str:
     """Return the version a project was made from; raise BadInput when it cannot be the base."""
     version = parse(stored)

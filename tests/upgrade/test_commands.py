@@ -245,7 +245,7 @@ def test_a_project_of_no_release_is_refused_with_the_reason(project: Project, st
 
 
 def test_a_release_can_be_upgraded_to_a_development_version(tmp_path: Path) -> None:
-    """But not on from there."""
+    """But not on from there, which is said in time."""
     tool = make_tool(tmp_path / "tool", {"1.0.0": FIRST, "2.0.0.dev0": SECOND})
     made = tool.run(
         "new", "shop", "--yes", "--no-install", "--template-version", "1.0.0", cwd=tmp_path
@@ -255,7 +255,9 @@ def test_a_release_can_be_upgraded_to_a_development_version(tmp_path: Path) -> N
     run = project.upgrade()
     assert run.code == 0, run.err
     assert b"_commit: 2.0.0.dev0\n" in project.read(".copier-answers.yml")
-    assert "Template Unreleased:" in run.err
+    assert "Template 2.0.0.dev0:" in run.err
+    assert "a development version: a project that has it can't be upgraded later" in run.err
+    assert "--to 1.0.0 is the newest that can" in run.err
     project.commit()
     project.upgrade().refused("2.0.0.dev0, a development version")
 
