@@ -10,18 +10,14 @@ import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from app.webhooks.addresses import refused
 from app.webhooks.client_certificate import client_context
 from app.webhooks.http1 import Connection
+from app.webhooks.lookups import AddressInfo, Lookups
 
-# A name whose server does not answer holds a thread for seconds. These are not the threads of the
-# event loop's default pool, so one tenant's dead names stop nothing else.
-RESOLVER_THREADS = 32
+CONTEXT_THREADS = 2  # not those of lookups: a context must not wait behind names that are dead
 KEPT_CONTEXTS = 200
-
-AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
 
 class ForbiddenAddressError(Exception):
@@ -70,8 +66,8 @@ class Connector:
         self._allow_private = allow_private
         self._tls = tls
         self._clients: dict[bytes, ssl.SSLContext] = {}  # by the certificate they show
-        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="resolve")
-        self._lookups: dict[Origin, asyncio.Task[list[AddressInfo] | OSError]] = {}
+        self._threads = ThreadPoolExecutor(CONTEXT_THREADS, thread_name_prefix="tls")
+        self._lookups = Lookups()
 
     async def connect(self, origin: Origin, seconds: float) -> Connection:
         """A connection to the first address that answers, in the resolver's order.
@@ -96,29 +92,16 @@ class Connector:
 
     async def resolve(self, origin: Origin) -> list[AddressInfo]:
         """All addresses of a name; one lookup at a time for each, shared by all who wait for it."""
-        lookup = self._lookups.get(origin)
-        if lookup is None:
-            lookup = self._lookups[origin] = asyncio.create_task(self._look_up(origin))
-            lookup.add_done_callback(lambda _: self._lookups.pop(origin, None))
-        found = await asyncio.shield(lookup)
-        if isinstance(found, OSError):
-            raise ResolveError(found.strerror or str(found))
-        return found
-
-    async def _look_up(self, origin: Origin) -> list[AddressInfo] | OSError:
-        loop, stream = asyncio.get_running_loop(), socket.SOCK_STREAM
-        look_up = socket.getaddrinfo
-        try:
-            return [
-                (family, kind, protocol, "", address)
-                for family, kind, protocol, _, address in await loop.run_in_executor(
-                    self._threads, look_up, origin.host, origin.port, socket.AF_UNSPEC, stream
-                )
-            ]
-        except UnicodeError as error:
-            return OSError(f"not a host name: {error}")
-        except OSError as error:
-            return error
+        found = await self._lookups.find(origin.host, origin.port)
+        match found:
+            case UnicodeError():
+                raise ResolveError(f"not a host name: {found}")
+            case OSError():
+                raise ResolveError(found.strerror or str(found))
+            case Exception():
+                raise found
+            case _:
+                return found
 
     async def _open(self, origin: Origin, info: AddressInfo) -> Connection:
         loop = asyncio.get_running_loop()
@@ -160,4 +143,5 @@ class Connector:
 
     def close(self) -> None:
         """Let the threads go; a lookup under way ends by itself."""
+        self._lookups.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
