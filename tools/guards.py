@@ -183,6 +183,27 @@ MUTANTS = [
         "tests/relay/test_suspects.py::test_a_twice_lost_message_goes_alone",
     ),
     Mutant(
+        "what is cancelled within a delivery ends no relay",
+        "app/relay/courier.py",
+        "    return task is not None and task.cancelling() > 0\n",
+        "    return True\n",
+        RELAY + "test_a_deliverer_whose_inner_task_is_cancelled_has_failed_its_attempt",
+    ),
+    Mutant(
+        "an answer that came before the stop counts",
+        "app/relay/courier.py",
+        "        if isinstance(stop, Answered):\n",
+        "        if isinstance(stop, Answered) and not claim:\n",
+        "tests/webhooks/test_end_to_end.py::test_an_answer_that_came_before_the_stop_counts",
+    ),
+    Mutant(
+        "what never started is given back at the end",
+        "app/relay/sending.py",
+        "            await self.release(unstarted)\n",
+        "            pass\n",
+        RELAY + "test_what_waits_at_a_closed_door_when_the_relay_stops_is_released",
+    ),
+    Mutant(
         "the status line decides",
         "app/webhooks/http1.py",
         "        elif self._status >= 200:\n            self._finish(keep=False)\n",
