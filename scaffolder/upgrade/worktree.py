@@ -49,7 +49,8 @@ def read_state(project: Repository) -> State:
             unmerged.append(rest[-1])
         elif kind == "1":
             path = rest[-1]
-            if letters[0] != ".":
+            # `git add --intent-to-add` stages a name without content; the undo fails on it.
+            if letters[0] != "." or letters == ".A":
                 staged.append(path)
             if letters[1] != ".":
                 edited.add(path)

@@ -63,6 +63,20 @@ def test_staged_changes_are_refused(project: Project) -> None:
     assert project.git("diff", "--staged", "--name-only").split() == ["app/still.py"]
 
 
+def test_a_file_that_is_only_meant_to_be_added_is_refused_as_staged(project: Project) -> None:
+    """The undo fails on a name in the index that has no content yet."""
+    project.write("n.txt", b"mine\n")
+    project.git("add", "--intent-to-add", "n.txt")
+    before, index = project.snapshot(), project.read(".git/index")
+    for arguments in ((), ("--dry-run",)):
+        run = project.upgrade(*arguments)
+        run.refused("`n.txt` is staged, and the undo of an upgrade would drop that")
+    assert project.snapshot() == before
+    assert project.read(".git/index") == index
+    project.git("restore", "--staged", ".")
+    assert project.upgrade().code == 0
+
+
 def test_an_upgrade_that_is_not_committed_is_not_upgraded_again(project: Project) -> None:
     """Its changes are staged, and its conflicts are open."""
     project.replace("app/lines.py", "line 10 of the template", "line 10 of the owner")
