@@ -4,12 +4,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NoReturn
 
 from scaffolder.errors import BadInput
-from scaffolder.upgrade.plumbing import split
+from scaffolder.project import ANSWERS_FILE
+from scaffolder.upgrade.carrying import read_origin
+from scaffolder.upgrade.plumbing import shown, split
 from scaffolder.upgrade.repository import Repository
 from scaffolder.upgrade.verdicts import Change
 
+UNDO = "git reset --merge"
 _UNFINISHED = {
     "MERGE_HEAD": ("a merge", "git merge --continue, or git merge --abort"),
     "CHERRY_PICK_HEAD": ("a cherry-pick", "git cherry-pick --continue, or --abort"),
@@ -65,19 +69,43 @@ def check_ready(project: Repository, state: State) -> None:
     if state.unmerged:
         raise BadInput(
             f"`{state.unmerged[0]}` still has a conflict, and an upgrade starts without any",
-            hint="settle it and commit, or undo with: git reset --merge",
+            hint=f"settle it and commit, or undo with: {UNDO}",
         )
     if state.staged:
-        more = f" and {len(state.staged) - 1} more" if len(state.staged) > 1 else ""
-        raise BadInput(
-            f"`{state.staged[0]}`{more} is staged, and the undo of an upgrade would drop that",
-            hint="git commit, or git restore --staged . (unstaged edits may stay)",
-        )
+        _refuse_staged(project, state.staged)
     if (project.git_dir / "index.lock").exists():
         raise BadInput(
             f"`{project.git_dir / 'index.lock'}` exists: git is at work in this repository",
             hint="wait for it to end; if no git runs any more, remove that file",
         )
+
+
+def _refuse_staged(project: Repository, staged: tuple[str, ...]) -> NoReturn:
+    upgraded = _staged_version(project) if project.prefix + ANSWERS_FILE in staged else None
+    if upgraded is not None:
+        # To unstage it would take the undo away: its files would be edits of the owner's then.
+        raise BadInput(
+            f"an upgrade to template {upgraded} is staged and not committed yet",
+            hint=f"git commit, or undo it with: {UNDO}",
+        )
+    more = len(staged) - 1
+    are, them = (f" and {more} more are", "them") if more else (" is", "that")
+    raise BadInput(
+        f"`{shown(staged[0])}`{are} staged, and the undo of an upgrade would drop {them}",
+        hint="git commit, or git restore --staged . (unstaged edits may stay)",
+    )
+
+
+def _staged_version(project: Repository) -> str | None:
+    """Return the template version of the staged answers, None when it is that of the commit."""
+    name = f":{project.prefix}{ANSWERS_FILE}"
+    staged = project.git.ended("cat-file", "blob", name, ok=(0, 128))
+    try:
+        version = read_origin(staged.stdout).version
+        committed = read_origin(project.file(ANSWERS_FILE) or b"").version
+    except BadInput:
+        return None
+    return None if version == committed else version
 
 
 def obstacles(project: Repository, state: State, planned: Iterable[Change]) -> tuple[Obstacle, ...]:

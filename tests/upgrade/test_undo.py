@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.upgrade.conftest import Project, snapshot
+from tests.upgrade.conftest import Project, Tool, snapshot
 
 
 def _disturb(project: Project) -> None:
@@ -75,6 +75,41 @@ def test_a_file_that_is_only_meant_to_be_added_is_refused_as_staged(project: Pro
     assert project.read(".git/index") == index
     project.git("restore", "--staged", ".")
     assert project.upgrade().code == 0
+
+
+def test_many_staged_changes_are_counted(project: Project) -> None:
+    """The first is named."""
+    for name in ("a.txt", "b.txt", "c.txt"):
+        project.write(name, b"mine\n")
+    project.git("add", "--all")
+    project.upgrade().refused("`a.txt` and 2 more are staged, and", "would drop them")
+
+
+@pytest.mark.parametrize("place", ["", "services/shop"], ids=["top", "below"])
+def test_an_upgrade_that_is_staged_is_named_with_its_own_undo(
+    tool: Tool, pristine: Path, tmp_path: Path, place: str
+) -> None:
+    """Unstaged it would be the owner's edits, and the printed undo would take back nothing."""
+    top = Project(tmp_path / "mono", tool)
+    shutil.copytree(pristine, top.path(place), ignore=shutil.ignore_patterns(".git"))
+    top.git("init", "-q")
+    top.commit()
+    before = top.snapshot()
+    assert top.upgrade(cwd=top.path(place)).code == 0
+    run = top.upgrade(cwd=top.path(place))
+    run.refused("an upgrade to template 2.0.0 is staged and not committed yet")
+    assert "restore" not in run.err
+    undo = run.err.strip().partition("undo it with: git ")[2]
+    top.git(*undo.split())
+    assert top.snapshot() == before
+
+
+def test_staged_answers_of_the_same_template_are_an_ordinary_change(project: Project) -> None:
+    """Also when nobody can read them."""
+    for text in ("project_name: shop", "project_name: [shop"):
+        project.replace(".copier-answers.yml", "project_name: shop", f"# mine\n{text}")
+        project.git("add", "--all")
+        project.upgrade().refused("`.copier-answers.yml` is staged")
 
 
 def test_an_upgrade_that_is_not_committed_is_not_upgraded_again(project: Project) -> None:
