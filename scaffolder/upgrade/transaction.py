@@ -28,7 +28,9 @@ from scaffolder.upgrade.repository import Repository
 from scaffolder.upgrade.scratch import Scratch
 from scaffolder.upgrade.trees import SUBMODULE, Entry, index_line, removal_line
 from scaffolder.upgrade.verdicts import Change
-from scaffolder.upgrade.worktree import check_ready, obstacles, read_state
+from scaffolder.upgrade.worktree import OUTSIDE, Obstacle, check_ready, obstacles, read_state
+
+NAMED = 10  # files in the way; of more, the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +70,23 @@ def check_clear(project: Repository, result: Result) -> None:
     check_ready(project, state)
     found = obstacles(project, state, result.touched)
     if found:
-        named = "; ".join(f"`{shown(each.path)}` {each.reason}" for each in found)
-        raise BadInput(
-            f"nothing was changed, since {len(found)} file{'s are' if len(found) > 1 else ' is'} "
-            f"in the way: {named}",
-            hint="commit, move or restore them; or: scaffolder upgrade --branch NAME",
-        )
+        raise _in_the_way(found)
+
+
+def _in_the_way(found: tuple[Obstacle, ...]) -> BadInput:
+    """Return the refusal; what a sparse checkout leaves out comes last, it may be very much."""
+    found = tuple(sorted(found, key=lambda each: each.reason == OUTSIDE))
+    names = [f"`{shown(each.path)}` {each.reason}" for each in found[:NAMED]]
+    if len(found) > NAMED:
+        names.append(f"and {len(found) - NAMED} more")
+    outside = [each.reason == OUTSIDE for each in found]
+    ways = [] if all(outside) else ["commit, move or restore them"]
+    ways += ["git sparse-checkout disable"] if any(outside) else []
+    return BadInput(
+        f"nothing was changed, since {len(found)} file{'s are' if len(found) > 1 else ' is'} "
+        f"in the way: {'; '.join(names)}",
+        hint=f"{'; '.join(ways)}; or: scaffolder upgrade --branch NAME",
+    )
 
 
 def _finish(project: Repository, area: Area, journal: Journal) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from scaffolder.upgrade.repository import Repository
 from scaffolder.upgrade.verdicts import Change
 
 UNDO = "git reset --merge"
+OUTSIDE = "is outside the sparse checkout"
 _UNFINISHED = {
     "MERGE_HEAD": ("a merge", "git merge --continue, or git merge --abort"),
     "CHERRY_PICK_HEAD": ("a cherry-pick", "git cherry-pick --continue, or --abort"),
@@ -124,20 +125,30 @@ def obstacles(project: Repository, state: State, planned: Iterable[Change]) -> t
     return tuple(Obstacle(path, reason) for path, reason in sorted(found.items()))
 
 
-def _edit(project: Repository, state: State, change: Change, hidden: frozenset[str]) -> str | None:
+def _edit(project: Repository, state: State, change: Change, hidden: dict[str, bool]) -> str | None:
     path = project.prefix + change.path
     if path in state.edited:
         there = os.path.lexists(project.root / change.path)
         return "has an edit that is not committed" if there else "is deleted, and not committed"
     if path in hidden and not _same(project, change):
-        return "differs from the last commit, and git was told not to look"
+        there = os.path.lexists(project.root / change.path)
+        outside = hidden[path] and not there
+        return OUTSIDE if outside else "differs from the last commit, and git was told not to look"
     return None
 
 
-def _hidden(project: Repository) -> frozenset[str]:
-    """Return the paths marked assume-unchanged or skip-worktree, whose edits git does not show."""
+def _hidden(project: Repository) -> dict[str, bool]:
+    """Return the paths whose edits git does not show, and whether a sparse checkout may be why.
+
+    They are marked assume-unchanged, or skip-worktree as those outside a sparse checkout are.
+    """
     lines = split(project.git.run("ls-files", "-v", "-z"))
-    return frozenset(line[2:] for line in lines if line[0].islower() or line[0] == "S")
+    found = {line[2:]: line[0] in "Ss" for line in lines if line[0].islower() or line[0] == "S"}
+    if any(found.values()):
+        sparse = project.git.ended("config", "--type=bool", "core.sparseCheckout", ok=(0, 1))
+        if sparse.stdout.strip() != b"true":
+            return dict.fromkeys(found, False)
+    return found
 
 
 def _same(project: Repository, change: Change) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.upgrade.conftest import Project, Tool, snapshot
+from tests.upgrade.conftest import Project, Tool, make_tool, snapshot
+from tests.upgrade.templates import FIRST, SECOND
 
 
 def _disturb(project: Project) -> None:
@@ -143,6 +144,58 @@ def test_an_edit_that_git_was_told_not_to_see_is_in_the_way(project: Project, fl
     before = project.snapshot()
     project.upgrade().refused("`app/lines.py` differs from the last commit")
     assert project.snapshot() == before
+
+
+def test_a_file_outside_a_sparse_checkout_is_named_as_that(project: Project) -> None:
+    """Its owner did not edit it; the whole checkout can be upgraded, and so can a branch."""
+    project.git("sparse-checkout", "set", "--no-cone", "/*", "!/app/lines.py", "!/app/pages/")
+    before, index = project.snapshot(), project.git("ls-files", "-v")
+    run = project.upgrade()
+    run.refused(
+        "2 files are in the way: `app/lines.py` is outside the sparse checkout; "
+        "`app/pages/index.py` is outside the sparse checkout"
+    )
+    hint = "hint: git sparse-checkout disable; or: scaffolder upgrade --branch NAME\n"
+    assert run.err.endswith(hint)
+    assert (project.snapshot(), project.git("ls-files", "-v")) == (before, index)
+    branch = project.upgrade("--branch", "template-2")
+    assert branch.code == 0, branch.err
+    assert (project.snapshot(), project.git("ls-files", "-v")) == (before, index)
+    project.git("sparse-checkout", "disable")
+    run = project.upgrade()
+    assert run.code == 0, run.err
+    assert project.git("write-tree") == project.git("rev-parse", "template-2^{tree}")
+
+
+def test_of_very_many_files_in_the_way_ten_are_named(tmp_path: Path) -> None:
+    """An edit first: it is in no commit, unlike what a sparse checkout leaves out."""
+    many = [f"template/many/{number:02}.py" for number in range(30)]
+    first = FIRST | dict.fromkeys(many, b"first\n")
+    second = SECOND | dict.fromkeys(many, b"second\n")
+    tool = make_tool(tmp_path / "tool", {"1.0.0": first, "2.0.0": second})
+    made = tool.run(
+        "new", "shop", "--yes", "--no-install", "--template-version", "1.0.0", cwd=tmp_path
+    )
+    assert made.code == 0, made.err
+    project = Project(tmp_path / "shop", tool)
+    project.git("sparse-checkout", "set", "--no-cone", "/*", "!/many/")
+    project.write("run.sh", b"mine\n")
+    run = project.upgrade()
+    run.refused(
+        "31 files are in the way: `run.sh` has an edit that is not committed; `many/00.py` is",
+        "`many/08.py` is outside the sparse checkout; and 21 more",
+    )
+    assert "many/09.py" not in run.err
+    assert "hint: commit, move or restore them; git sparse-checkout disable; or: " in run.err
+
+
+def test_a_file_that_is_gone_without_a_sparse_checkout_is_no_part_of_one(project: Project) -> None:
+    """Its mark alone says nothing of a sparse checkout."""
+    project.git("update-index", "--skip-worktree", "app/lines.py")
+    project.path("app/lines.py").unlink()
+    run = project.upgrade()
+    run.refused("`app/lines.py` differs from the last commit")
+    assert "sparse" not in run.err
 
 
 def test_a_link_in_the_way_is_never_followed(project: Project) -> None:
