@@ -7,9 +7,11 @@ from scaffolder.commands import diff, status, upgrade
 from scaffolder.console import Console
 from scaffolder.upgrade import versions
 from scaffolder.upgrade.changelog import News
+from scaffolder.upgrade.journal import interruption
 from scaffolder.upgrade.plumbing import shown
 from scaffolder.upgrade.schema import is_migration
 from scaffolder.upgrade.verdicts import FileVerdict, Verdict
+from scaffolder.upgrade.worktree import UNDO
 
 
 def show_upgrade(report: upgrade.Report, console: Console) -> None:
@@ -67,7 +69,11 @@ def show_status(report: status.Report, console: Console) -> None:
         console.data(f"switch    {switch.name}: {switch.text}")
     if report.unknown:
         console.note(f"edits are not known: {report.unknown}")
-    if report.newer:
+    if report.interrupted is not None:
+        interrupted = interruption(report.interrupted)
+        console.note(interrupted.message)
+        console.say(f"  {interrupted.hint}")
+    elif report.newer:
         console.say(f"A newer template is here: {_command('diff')}, then {_command('upgrade')}")
     else:
         console.say("No newer template in this tool")
@@ -92,7 +98,7 @@ def upgrade_as_json(report: upgrade.Report) -> dict[str, object]:
         "releases": [
             {"version": each.version, "changes": list(each.lines)} for each in report.news
         ],
-        "undo": upgrade.UNDO if report.applied else None,
+        "undo": UNDO if report.applied else None,
     }
 
 
@@ -104,6 +110,7 @@ def status_as_json(report: status.Report) -> dict[str, object]:
         "template_version": report.version,
         "newest_version": report.newest,
         "upgrade_available": report.newer,
+        "interrupted": report.interrupted is not None,
         "answers": report.answers,
         "edited": None if edits is None else list(edits.edited),
         "deleted": None if edits is None else list(edits.deleted),
@@ -147,7 +154,7 @@ def _next(report: upgrade.Report) -> tuple[str, ...]:
         if report.conflicts:
             return (f"git switch -c {name} && {_command('upgrade')}",)
         return (f"git diff HEAD...{name}", f"git merge {name}")
-    undo = f"undo it with: {upgrade.UNDO}"
+    undo = f"undo it with: {UNDO}"
     if report.conflicts:
         return ("settle the conflicts and `git add` each of these files, then: git commit", undo)
     return ("look at it with: git diff --staged, then: git commit", undo, *_to_run(report))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from scaffolder.progress import Progress
 from scaffolder.upgrade import planning
+from scaffolder.upgrade.journal import Area, interruption, read_journal
 from scaffolder.upgrade.planning import Wish, planned
 from scaffolder.upgrade.verdicts import FileVerdict
 from scaffolder.upgrade.versions import Step
@@ -21,6 +22,9 @@ class Report:
 def diff(wish: Wish, progress: Progress) -> Report:
     """Return the difference between the project's last commit and the result of an upgrade."""
     project = planning.open_project(wish.path)
+    journal = read_journal(Area(project.git_dir))
+    if journal is not None:
+        raise interruption(journal.step)
     with planned(project, wish, progress, None) as plan:
         if isinstance(plan, Step):
             return Report(plan, b"", ())

@@ -15,14 +15,19 @@ from scaffolder.source import open_snapshot
 from scaffolder.upgrade import carrying, rendering, versions
 from scaffolder.upgrade.carrying import Origin
 from scaffolder.upgrade.editing import Edits, edits
+from scaffolder.upgrade.journal import Area, read_journal
 from scaffolder.upgrade.registry import Answer
-from scaffolder.upgrade.repository import find_project
+from scaffolder.upgrade.repository import find_git_dir, find_project
 from scaffolder.upgrade.switches import SWITCHES_FILE, Switch, read_switches
+from scaffolder.upgrade.versions import Step
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where a project stands; `unknown` says why its edits cannot be told."""
+    """Where a project stands; `unknown` says why its edits cannot be told.
+
+    `interrupted` is the upgrade that was interrupted here, if one was.
+    """
 
     path: Path
     version: str
@@ -32,6 +37,7 @@ class Report:
     edits: Edits | None
     unknown: str
     switches: tuple[Switch, ...]
+    interrupted: Step | None
 
     @property
     def open_switches(self) -> tuple[Switch, ...]:
@@ -55,7 +61,14 @@ def status(path: Path, progress: Progress) -> Report:
         edits=found,
         unknown=unknown,
         switches=read_switches(switches.read_bytes()) if switches.is_file() else (),
+        interrupted=_interrupted(project),
     )
+
+
+def _interrupted(project: Path) -> Step | None:
+    git_dir = find_git_dir(project)
+    journal = read_journal(Area(git_dir)) if git_dir is not None else None
+    return None if journal is None else journal.step
 
 
 def _edits(project: Path, origin: Origin, progress: Progress) -> tuple[Edits | None, str]:

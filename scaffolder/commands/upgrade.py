@@ -13,16 +13,14 @@ from scaffolder.progress import Asker, Progress
 from scaffolder.upgrade import planning, recovery
 from scaffolder.upgrade.branching import check_branch, commit_on_branch
 from scaffolder.upgrade.changelog import News
-from scaffolder.upgrade.journal import Area, Journal, alone, read_journal
+from scaffolder.upgrade.journal import Area, Journal, alone, interruption, read_journal
 from scaffolder.upgrade.planning import Plan, Wish, planned
 from scaffolder.upgrade.registry import REGISTRY, Registry
 from scaffolder.upgrade.repository import Repository
 from scaffolder.upgrade.transaction import apply, check_clear
 from scaffolder.upgrade.verdicts import FileVerdict, Verdict
 from scaffolder.upgrade.versions import Step
-from scaffolder.upgrade.worktree import check_ready, read_state
-
-UNDO = "git reset --merge"
+from scaffolder.upgrade.worktree import UNDO, check_ready, read_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +129,12 @@ def _carry_out(request: Request, plan: Plan) -> Report:
 
 
 def _resume(request: Request, project: Repository, area: Area, journal: Journal) -> Report:
+    wish = request.wish
     if request.dry_run or request.branch is not None:
-        raise BadInput(
-            f"the upgrade from {journal.step.old} to {journal.step.new} was interrupted here",
-            hint="finish it with: scaffolder upgrade, or take it back with: "
-            "scaffolder upgrade --abort",
-        )
+        raise interruption(journal.step)
+    if wish.to is not None or wish.enable or wish.disable:
+        # The journal holds what was asked for then; to finish that is no answer to another wish.
+        raise interruption(journal.step, also=", then ask again")
     late = recovery.resume(project, area, journal)
     notes = (*journal.notes, *map(_late, late))
     return Report(project.root, journal.step, journal.verdicts, notes, resumed=True)

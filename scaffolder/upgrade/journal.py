@@ -131,6 +131,15 @@ def read_journal(area: Area) -> Journal | None:
     return Journal(**loaded, items=tuple(items), step=step, verdicts=tuple(verdicts), notes=notes)
 
 
+def interruption(step: Step, *, also: str = "") -> BadInput:
+    """Return what is said of an interrupted upgrade where it is not finished by the way."""
+    return BadInput(
+        f"the upgrade from {step.old} to {step.new} was interrupted here",
+        hint="finish it with: scaffolder upgrade, or take it back with: "
+        f"scaffolder upgrade --abort{also}",
+    )
+
+
 # A process that was killed while it started git leaves a child that holds the lock until it execs.
 LOCK_SECONDS = 5.0
 

@@ -1,5 +1,6 @@
 """The repository that a project lives in, read only: where it is and what its last commit holds."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,15 @@ def find_project(path: Path) -> Path:
         f"`{start}` is no scaffolder project: it has no `{ANSWERS_FILE}`",
         hint=f"cd to the project; if the file was deleted: git checkout HEAD -- {ANSWERS_FILE}",
     )
+
+
+def find_git_dir(project: Path) -> Path | None:
+    """Return the git directory of a project's work tree; None without a repository or a git."""
+    if not command.available():
+        return None
+    finished = Git(project).ended("rev-parse", "--absolute-git-dir", ok=range(256))
+    found = os.fsdecode(finished.stdout).rstrip("\n")
+    return Path(found) if finished.returncode == 0 else None
 
 
 def check_git() -> None:

@@ -172,6 +172,7 @@ def test_status_tells_versions_answers_edits_and_switches(project: Project) -> N
         "template_version": "1.0.0",
         "newest_version": "2.0.0",
         "upgrade_available": True,
+        "interrupted": False,
         "answers": {"project_name": "shop", "database": "sqlite", "extra": False},
         "edited": ["app/lines.py", "run.sh"],
         "deleted": ["app/other.py"],

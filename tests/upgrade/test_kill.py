@@ -1,5 +1,6 @@
 """An upgrade killed at any instant: no byte of the owner's is gone, and both ways out work."""
 
+import json
 import os
 import random
 import shutil
@@ -267,6 +268,67 @@ def test_a_dry_run_does_not_finish_an_interrupted_upgrade(half_done: Scene, tmp_
     run = project.upgrade("--dry-run")
     run.refused("from 1.0.0 to 2.0.0 was interrupted here")
     assert "scaffolder upgrade --abort" in run.err
+
+
+@pytest.mark.parametrize(
+    "wish", [("--to", "2.0.0"), ("--with", "extra"), ("--without", "extra")], ids=lambda w: w[0]
+)
+def test_another_wish_is_refused_until_an_interrupted_upgrade_is_finished(
+    half_done: Scene, tmp_path: Path, wish: tuple[str, str]
+) -> None:
+    """It would be dropped without a word."""
+    project = half_done.copy(tmp_path / "shop")
+    before = state(project)
+    run = project.upgrade(*wish)
+    run.refused("from 1.0.0 to 2.0.0 was interrupted here")
+    assert "scaffolder upgrade --abort, then ask again" in run.err
+    assert state(project) == before
+    assert project.path(".git/scaffolder/journal.json").exists()
+    assert project.upgrade().code == 1
+
+
+def test_a_diff_in_the_middle_of_an_upgrade_is_refused(half_done: Scene, tmp_path: Path) -> None:
+    """As a dry run is."""
+    project = half_done.copy(tmp_path / "shop")
+    run = project.tool.run("diff", cwd=project.root)
+    run.refused("from 1.0.0 to 2.0.0 was interrupted here")
+    assert run.err == project.upgrade("--dry-run").err
+
+
+def test_status_tells_of_an_interrupted_upgrade(half_done: Scene, tmp_path: Path) -> None:
+    """With both ways out, and without an end of its own; after either there is nothing to tell."""
+    project = half_done.copy(tmp_path / "shop")
+    run = project.tool.run("status", cwd=project.path("app"))
+    assert run.code == 0, run.err
+    for row in project.upgrade("--dry-run").err.splitlines():
+        assert row.partition(": ")[2] in run.err
+
+    def interrupted() -> bool:
+        run = project.tool.run("status", "--json", cwd=project.root)
+        assert run.code == 0, run.err
+        return bool(json.loads(run.out)["interrupted"])
+
+    assert interrupted()
+    assert project.upgrade("--abort").code == 0
+    assert not interrupted()
+    shutil.rmtree(project.path(".git"))
+    assert not interrupted()
+
+
+def test_status_tells_of_an_upgrade_interrupted_in_a_linked_work_tree(
+    half_done: Scene, tmp_path: Path
+) -> None:
+    """Each work tree has a journal of its own."""
+    project = half_done.copy(tmp_path / "shop")
+    project.path(".git/index.lock").unlink(missing_ok=True)
+    project.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    linked = Project(tmp_path / "linked", project.tool)
+    run = linked.tool.run("status", cwd=linked.root)
+    assert "interrupted" not in run.err
+    journal = linked.git("rev-parse", "--absolute-git-dir").strip()
+    shutil.copytree(project.path(".git/scaffolder"), Path(journal) / "scaffolder")
+    run = linked.tool.run("status", cwd=linked.root)
+    assert "from 1.0.0 to 2.0.0 was interrupted here" in run.err
 
 
 def _wait_for_journal(project: Project, pid: int) -> None:
