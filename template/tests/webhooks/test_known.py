@@ -27,6 +27,7 @@ from app.webhooks.endpoints import (
 from app.webhooks.ready import Ready
 from app.webhooks.tables import endpoint_secrets, endpoints
 from tests.conftest import settings_for
+from tests.relay.conftest import eventually
 from tests.webhooks.factories import CIPHER, claim_for, endpoint_at
 
 
@@ -201,12 +202,13 @@ async def test_who_joins_a_read_that_is_given_up_is_told_to_wait_like_the_others
     """The first one's time is over while the second still waits: a read that was cancelled for one
     must not cancel the other, whose sender would end, and with it the relay.
     """
-    monkeypatch.setattr(known, "READ_SECONDS", 0.5)
+    monkeypatch.setattr(known, "READ_SECONDS", 1.0)
     made = await endpoint_at(database, settings, receiver.url)
     async with database.transaction() as session:
         await session.execute(text("LOCK TABLE endpoints IN ACCESS EXCLUSIVE MODE"))
         first = asyncio.create_task(deliverer.deliver(claim_for(made.id)))
-        await asyncio.sleep(0.25)  # within the time of the first
+        await eventually(lambda: deliverer._known._reading is not None)
+        monkeypatch.setattr(known, "READ_SECONDS", 60.0)  # the second gives nothing up
         second = asyncio.create_task(deliverer.deliver(claim_for(made.id)))
         assert [await first, await second] == [known.UNREAD, known.UNREAD]
     assert isinstance(await deliverer.deliver(claim_for(made.id)), Delivered)
