@@ -192,8 +192,8 @@ MUTANTS = [
     Mutant(
         "an answer that came before the stop counts",
         "app/relay/courier.py",
-        "        if isinstance(stop, Answered):\n",
-        "        if isinstance(stop, Answered) and not claim:\n",
+        "stop.outcome if isinstance(stop, Answered) else unanswered",
+        "unanswered",
         "tests/webhooks/test_end_to_end.py::test_an_answer_that_came_before_the_stop_counts",
     ),
     Mutant(

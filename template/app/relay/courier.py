@@ -70,9 +70,8 @@ class Courier:
 
     def interrupted(self, claim: Claim, stop: asyncio.CancelledError) -> Ended:
         """The relay stops: an attempt without an answer, unless there was one already."""
-        outcome = Failed(ErrorKind.TIMEOUT, "the relay stopped before the receiver answered")
-        if isinstance(stop, Answered):
-            return self._ended(stop.outcome, claim, claim.destination.partition(":")[0])
+        unanswered = Failed(ErrorKind.TIMEOUT, "the relay stopped before the receiver answered")
+        outcome = stop.outcome if isinstance(stop, Answered) else unanswered
         return self._ended(outcome, claim, claim.destination.partition(":")[0])
 
     def _ended(self, outcome: Outcome, claim: Claim, kind: str) -> Ended:

@@ -70,9 +70,8 @@ class Relay:
             self._store, self._lanes, self._leases, metrics, settings, self._suspected
         )
         self._suspects = Suspects(
-            self._store, self._leases, gate, settings, self._claiming.note,
-            self._claiming.survive, self._sending,
-        )  # fmt: skip
+            self._store, self._leases, gate, settings, self._claiming, self._sending
+        )
         self._upkeep = Upkeep(database, self._leases, metrics)
 
     @property
@@ -172,8 +171,8 @@ class Relay:
 
     async def _let_end(self, finders: list[Loop]) -> None:
         """No new claims, what was not started is given back, what is in flight may end."""
-        budget = self._settings.shutdown_seconds
-        deadline = (time := asyncio.get_running_loop().time)() + budget
+        time, budget = asyncio.get_running_loop().time, self._settings.shutdown_seconds
+        deadline = time() + budget
         await asyncio.wait(finders, timeout=budget / 4)
         await self._sending.release(self._lanes.withdraw(), deadline - time())
         await until(lambda: not (self._lanes.held or self._finding), deadline - time())

@@ -12,13 +12,13 @@ of the time, so suspects delay no other message for long. A process proves first
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 import structlog
 
 from app.config import Settings
-from app.outbox.store import Claimed, Store
+from app.outbox.store import Store
+from app.relay.claiming import Claiming
 from app.relay.gate import Gate
 from app.relay.lane import Held
 from app.relay.leases import Leases
@@ -41,17 +41,15 @@ class Suspects:
         leases: Leases,
         gate: Gate,
         settings: Settings,
-        note: Callable[[Claimed, str], None],
-        survive: Callable[[str, Exception], Awaitable[None]],
+        claiming: Claiming,
         sending: Sending,
     ) -> None:
         self._store, self._leases, self._gate = store, leases, gate
         self._longest = settings.request_timeout_seconds / 2  # once for those in flight, once alone
-        self._note, self._survive = note, survive
-        self._sending = sending
+        self._claiming, self._sending = claiming, sending
         self._fresh, self._again = asyncio.Event(), asyncio.Event()
         self._busy: Counter[str] = Counter()
-        self._claiming, self._alone = asyncio.Lock(), asyncio.Lock()
+        self._claim_lock, self._alone = asyncio.Lock(), asyncio.Lock()
         self._active = 0
         self.stopping = asyncio.Event()
 
@@ -87,7 +85,7 @@ class Suspects:
                 for each in held:
                     await self._end(each, again)
             except Exception as error:
-                await self._survive("claim", error)
+                await self._claiming.survive("claim", error)
             finally:
                 self._active -= 1
 
@@ -99,13 +97,13 @@ class Suspects:
         return found
 
     async def _claim(self, now: datetime | None, again: bool | None) -> tuple[bool, list[Held]]:
-        async with self._claiming:
+        async with self._claim_lock:
             busy = [name for name, count in self._busy.items() if count >= PER_DESTINATION]
             found = await self._store.claim_lone(now, again, busy)
             self._busy.update(claim.destination for claim in found.claims)
         held = [Held(claim, claim.claimed_at) for claim in found.claims]
         self._leases.hold(held)
-        self._note(found, "lone")
+        self._claiming.note(found, "lone")
         return bool(found.claims or found.reclaimed), held
 
     async def _end(self, held: Held, again: bool) -> None:
